@@ -1,0 +1,34 @@
+"""The shapes of a catalogue entry."""
+
+from typing import Literal
+
+import attrs
+
+Kind = Literal["gauge", "counter", "histogram"]
+
+
+@attrs.frozen
+class Series:
+    """A series that the exporter exposes.
+
+    `name` is the full exposed name (counters with `_total`); `labels` is the complete label set in order; a label
+    whose value is empty is left out of the exposition. `buckets` is set for histograms only.
+    """
+
+    key: str
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+@attrs.frozen
+class Recorded:
+    """A series that a recording rule writes; `labels` are the labels it is aggregated to."""
+
+    key: str
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    unit: str
