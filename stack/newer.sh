@@ -11,7 +11,8 @@ command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "no apt: t
 work=$PWD/build/apt
 mkdir -p "$work"/lists/partial "$work"/cache/archives/partial "$work"/dl "$root"
 # The mirror that this machine is configured with; apt checks the signatures.
-mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null | grep -oE '(https?|file|mirror\+file):[^ ]+' | head -1 || true)
+mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null | grep -v '^ *#' |
+  grep -oE '(https?|file|mirror\+file):[^ ]+' | head -1 || true)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 if [ -z "$mirror" ] || [ ! -e $keyring ]; then
   echo "no Debian mirror configured: the rules are tested with the installed Prometheus only" >&2
@@ -21,7 +22,7 @@ echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list"
 options=(-o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
   -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
 echo "getting Prometheus 3 from Debian $suite into $root"
-if apt-get "${options[@]}" -qq update >"$work/log" 2>&1 &&
+if apt-get "${options[@]}" -o APT::Update::Error-Mode=any -qq update >"$work/log" 2>&1 &&
   (cd "$work/dl" && apt-get "${options[@]}" -qq download prometheus promtool prometheus-alertmanager) >>"$work/log" 2>&1; then
   for deb in "$work"/dl/*.deb; do dpkg -x "$deb" "$root"; done
   rm -rf "$work"
