@@ -1,0 +1,150 @@
+"""What callers report, per fleet: barriers, the limiter's ceiling, waits for a slot (definitions, section 8)."""
+
+from bisect import bisect_left
+from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+import attrs
+
+from tidegauge.catalogue import exported
+from tidegauge.derive.ceiling import Barrier
+from tidegauge.increases import Increase
+from tidegauge.model import Histogram, SeriesKey
+from tidegauge.windows import Window
+
+EDGES: Final = (*exported.CALLER_WAIT.buckets, inf)
+OPEN_BARRIERS: Final = 10_000
+CLOSED_BARRIERS: Final = 50_000
+CALLERS_PER_FLEET: Final = 100
+_WAIT: Final = SeriesKey("caller_wait")
+
+
+@attrs.frozen
+class FleetCallers:
+    """A fleet's callers at one moment.
+
+    `barriers` are those of the window, oldest first; `waits` is the window's histogram of waits for a slot,
+    `all_waits` the one since start; `ceiling` and `healthy` are the smallest that live callers report.
+    """
+
+    fleet: str
+    barriers: tuple[Barrier, ...]
+    barriers_total: int
+    largest: int | None
+    ceiling: float | None
+    healthy: float | None
+    waits: Histogram | None
+    all_waits: Histogram
+    results: Mapping[str, int]
+
+
+class FleetCallersState:
+    """Collects the events of one fleet's callers over *span* seconds; memory is bounded whatever they send."""
+
+    def __init__(self, fleet: str, span: float, edge: float, largest: int | None = None) -> None:
+        self.fleet = fleet
+        self.largest = largest
+        self._span = span
+        self._edges = tuple(sorted({edge, *EDGES}))
+        self._window = Window(span)
+        self._open: OrderedDict[tuple[str, str], Barrier] = OrderedDict()
+        self._closed: deque[Barrier] = deque(maxlen=CLOSED_BARRIERS)
+        self._barriers_total = 0
+        self._ceilings: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._healthy: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._all = Histogram(self._edges, (0.0,) * len(self._edges), 0.0, 0.0)
+        self._results: Counter[str] = Counter()
+
+    def opened(self, caller: str, barrier_id: str, at: float, fan_out: int) -> None:
+        """A barrier opened; an id that is already open is a duplicate and changes nothing."""
+        key = (caller, barrier_id)
+        if key in self._open:
+            self._results["duplicate"] += 1
+            return
+        ceiling = self._ceilings.get(caller)
+        ceilings = (("client", ceiling[1]),) if ceiling is not None else ()
+        self._open[key] = Barrier(at, fan_out, None, ceilings)
+        self.largest = max(self.largest or 0, fan_out)
+        self._barriers_total += 1
+        self._results["accepted"] += 1
+        if len(self._open) > OPEN_BARRIERS:
+            self._closed.append(self._open.popitem(last=False)[1])
+            self._results["abandoned"] += 1
+
+    def closed(self, caller: str, barrier_id: str, at: float) -> None:
+        """The barrier's last call returned."""
+        barrier = self._open.pop((caller, barrier_id), None)
+        if barrier is None:
+            self._results["unmatched"] += 1
+            return
+        self._closed.append(attrs.evolve(barrier, seconds=max(at - barrier.at, 0.0)))
+        self._results["accepted"] += 1
+
+    def waited(self, at: float, waits: tuple[float, ...]) -> None:
+        """Requests waited so many seconds each for their caller's slot."""
+        if not waits:
+            return
+        rise = _histogram(waits, self._edges)
+        self._window.add(Increase(at, 0.0, {}, {_WAIT: rise}))
+        self._all = Histogram(
+            self._edges,
+            tuple(a + b for a, b in zip(self._all.cumulative, rise.cumulative, strict=True)),
+            (self._all.sum or 0.0) + sum(waits),
+            (self._all.count or 0.0) + len(waits),
+        )
+        self._results["accepted"] += 1
+
+    def ceiling(self, caller: str, at: float, value: float) -> None:
+        """The caller's limiter lets so many requests through at once."""
+        self._latest(self._ceilings, caller, at, value)
+
+    def healthy(self, caller: str, at: float, value: float) -> None:
+        """The caller believes so many backends to be healthy."""
+        self._latest(self._healthy, caller, at, value)
+
+    def snapshot(self, now: float) -> FleetCallers:
+        """The fleet's callers as of *now*; what is older than the window has left."""
+        oldest = now - self._span
+        while self._closed and self._closed[0].at < oldest:
+            self._closed.popleft()
+        for key in [key for key, barrier in self._open.items() if barrier.at < oldest]:
+            del self._open[key]
+            self._results["abandoned"] += 1
+        return FleetCallers(
+            fleet=self.fleet,
+            barriers=tuple(sorted((*self._closed, *self._open.values()), key=lambda barrier: barrier.at)),
+            barriers_total=self._barriers_total,
+            largest=self.largest,
+            ceiling=_smallest(self._ceilings),
+            healthy=_smallest(self._healthy),
+            waits=self._window.total(now).histograms.get(_WAIT),
+            all_waits=self._all,
+            results=dict(self._results),
+        )
+
+    def _latest(self, table: OrderedDict[str, tuple[float, float]], caller: str, at: float, value: float) -> None:
+        if caller in table and table[caller][0] > at:
+            self._results["out_of_order"] += 1
+            return
+        table[caller] = (at, value)
+        table.move_to_end(caller)
+        self._results["accepted"] += 1
+        if len(table) > CALLERS_PER_FLEET:
+            table.popitem(last=False)
+
+
+def _smallest(table: Mapping[str, tuple[float, float]]) -> float | None:
+    return min((value for _, value in table.values()), default=None)
+
+
+def _histogram(values: tuple[float, ...], edges: tuple[float, ...]) -> Histogram:
+    counts = [0] * len(edges)
+    for value in values:
+        counts[bisect_left(edges, value)] += 1
+    running, cumulative = 0, []
+    for count in counts:
+        running += count
+        cumulative.append(float(running))
+    return Histogram(edges, tuple(cumulative), sum(values), float(len(values)))

@@ -1,0 +1,149 @@
+"""How many requests a backend can hold at once, from facts whose source is always named (definitions, section 4).
+
+Prefix-cache hits are left out on purpose: they save work for the requests that hit, and a capacity that counts on
+them over-promises as soon as the mix changes.
+"""
+
+from collections.abc import Sequence
+from math import floor
+
+import attrs
+
+from tidegauge.model import CacheConfig, StartupFacts
+
+
+@attrs.frozen
+class Fact:
+    """A number about a server and where it came from (a value of the `source` label)."""
+
+    value: float
+    source: str
+
+
+@attrs.frozen
+class ServerFacts:
+    """What is known of one backend; None is unknown. Numbers hold for the whole backend, engines summed, but
+    `max_num_batched_tokens` and `max_model_len`, which hold for one engine."""
+
+    kv_tokens: Fact | None = None
+    kv_disagree: bool | None = None
+    max_num_seqs: Fact | None = None
+    max_num_batched_tokens: Fact | None = None
+    max_model_len: Fact | None = None
+
+
+@attrs.frozen
+class Pinned:
+    """Facts that the operator typed into the configuration; they win."""
+
+    kv_cache_capacity_tokens: float | None = None
+    max_num_seqs: float | None = None
+    max_num_batched_tokens: float | None = None
+    max_model_len: float | None = None
+
+
+def kv_from_metrics(configs: Sequence[CacheConfig]) -> float | None:
+    """Sum of `kv_cache_size_tokens` over the engines (vLLM 0.24 and later); None unless every engine tells."""
+    sizes = [_number(config.labels.get("kv_cache_size_tokens")) for config in configs]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None
+
+
+def kv_from_blocks(configs: Sequence[CacheConfig]) -> float | None:
+    """`num_gpu_blocks` x `block_size`: the last resort, wrong for hybrid models.
+
+    The block count is already the sum over data-parallel engines and is repeated on each, so one is taken.
+    """
+    for config in configs:
+        blocks, size = _number(config.labels.get("num_gpu_blocks")), _number(config.labels.get("block_size"))
+        if blocks and size:
+            return blocks * size
+    return None
+
+
+def kv_from_log(startup: StartupFacts | None, engines: int) -> float | None:
+    """Sum of the engines' own lines; None if an engine that the page shows printed none."""
+    if startup is None or startup.started is False:
+        return None
+    sizes = [engine.kv_cache_tokens for engine in startup.engines if engine.kv_cache_tokens is not None]
+    return float(sum(sizes)) if sizes and len(sizes) >= max(engines, startup.data_parallel_size or 1) else None
+
+
+def server_facts(
+    pinned: Pinned,
+    configs: Sequence[CacheConfig],
+    startup: StartupFacts | None,
+    engines: int,
+    served: Pinned | None = None,
+    observed_seqs: float | None = None,
+    disagree: float = 0.01,
+) -> ServerFacts:
+    """The facts in order of trust: configuration, metrics, log, the server's own endpoints (*served*), observation.
+
+    *engines* is the number of data-parallel ranks on the page; per-engine limits are multiplied by it.
+    """
+    served = served or Pinned()
+    log = startup if startup is not None and startup.started is not False else StartupFacts()
+    ranks = max(engines, log.data_parallel_size or 1, 1)
+    printed, labelled, blocks = kv_from_log(startup, engines), kv_from_metrics(configs), kv_from_blocks(configs)
+    kv = _first(("config", pinned.kv_cache_capacity_tokens), ("metrics", labelled), ("log", printed), ("metrics", blocks))
+    # Blocks x size is known to be off for some models: it is no witness against a better source.
+    witnesses = [value for value in (pinned.kv_cache_capacity_tokens, labelled, printed) if value]
+    return ServerFacts(
+        kv_tokens=kv,
+        kv_disagree=max(witnesses) / min(witnesses) - 1 > disagree if witnesses else None,
+        max_num_seqs=_first(
+            ("config", pinned.max_num_seqs),
+            ("log", _times(log.max_num_seqs, ranks)),
+            ("server_info", _times(served.max_num_seqs, ranks)),
+            ("observed", observed_seqs),
+        ),
+        max_num_batched_tokens=_first(
+            ("config", pinned.max_num_batched_tokens),
+            ("log", log.max_num_batched_tokens),
+            ("server_info", served.max_num_batched_tokens),
+        ),
+        max_model_len=_first(
+            ("config", pinned.max_model_len), ("log", log.max_model_len), ("server_info", served.max_model_len)
+        ),
+    )
+
+
+def request_capacity(facts: ServerFacts, p90_prompt: float | None, p90_output: float | None) -> dict[str, float]:
+    """Requests that fit at once, by basis; a basis that lacks an input is absent.
+
+    `p90_prompt`: min(floor(KV / p90 prompt), slots), so 14 for 1,490,818 tokens, 100,000 and 160;
+    `p90_prompt_and_output`: likewise with what the answer adds; `context_window`: min(KV / longest context, slots),
+    unrounded, 11.37 for 131,072. Unknown slots limit nothing here; an observed lower bound is not a limit either.
+    """
+    if facts.kv_tokens is None:
+        return {}
+    kv = facts.kv_tokens.value
+    slots = facts.max_num_seqs.value if facts.max_num_seqs and facts.max_num_seqs.source != "observed" else None
+    capacity: dict[str, float] = {}
+    if p90_prompt:
+        capacity["p90_prompt"] = _capped(floor(kv / p90_prompt), slots)
+    if p90_prompt and p90_output:
+        capacity["p90_prompt_and_output"] = _capped(floor(kv / (p90_prompt + p90_output)), slots)
+    if facts.max_model_len is not None and facts.max_model_len.value > 0:
+        capacity["context_window"] = _capped(kv / facts.max_model_len.value, slots)
+    return capacity
+
+
+def _capped(requests: float, slots: float | None) -> float:
+    return float(requests if slots is None else min(requests, slots))
+
+
+def _first(*candidates: tuple[str, float | None]) -> Fact | None:
+    return next((Fact(float(value), source) for source, value in candidates if value), None)
+
+
+def _times(value: float | None, ranks: int) -> float | None:
+    return None if value is None else value * ranks
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text is not None and text not in ("None", "") else None
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""Barriers against the ceiling that cuts them into waves (definitions, sections 3 and 5)."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Literal
+
+import attrs
+
+State = Literal["clips", "inert", "unmeasured"]
+
+
+@attrs.frozen
+class Barrier:
+    """Requests launched together. `ceilings` holds the ceilings in force when it opened, by kind (`client`,
+    `server`); `seconds` is None while it is open."""
+
+    at: float
+    fan_out: int
+    seconds: float | None = None
+    ceilings: tuple[tuple[str, float], ...] = ()
+
+    def ceiling(self, kind: str) -> float | None:
+        """The ceiling of one kind, None if it was not known."""
+        return dict(self.ceilings).get(kind)
+
+
+@attrs.frozen
+class Order:
+    """Exact order statistics: median, p90 and maximum are values that occurred (nearest rank)."""
+
+    median: float
+    p90: float
+    max: float
+
+
+def order(values: Sequence[float]) -> Order | None:
+    """Order statistics of *values* by nearest rank, None for none."""
+    if not values:
+        return None
+    ranked = sorted(values)
+    return Order(*(ranked[max(ceil(q * len(ranked)), 1) - 1] for q in (0.5, 0.9, 1.0)))
+
+
+def waves(fan_out: int, ceiling: float) -> int:
+    """Waves that a barrier is cut into: ceil(fan-out / ceiling). 29 through 16, 28, 48: 2, 2, 1."""
+    return ceil(fan_out / ceiling)
+
+
+@attrs.frozen
+class CeilingFigures:
+    """One kind of ceiling against the barriers of a window."""
+
+    kind: str
+    value: float
+    source: str
+    state: State
+    waves: Order | None
+    clipped_ratio: float | None
+
+
+def state_of(ceiling: float, bound: float | None) -> State:
+    """`unmeasured` without a bound, `inert` where the ceiling never binds, else `clips`."""
+    if bound is None:
+        return "unmeasured"
+    return "inert" if ceiling >= bound else "clips"
+
+
+def against(kind: str, value: float, source: str, barriers: Sequence[Barrier], bound: float | None) -> CeilingFigures:
+    """The ceiling's figures: waves and clipped ratio with the ceiling that each barrier met, the state for now."""
+    met = [(barrier.fan_out, ceiling) for barrier in barriers if (ceiling := barrier.ceiling(kind)) and ceiling > 0]
+    return CeilingFigures(
+        kind=kind,
+        value=value,
+        source=source,
+        state=state_of(value, bound),
+        waves=order([waves(fan_out, ceiling) for fan_out, ceiling in met]),
+        clipped_ratio=sum(fan_out > ceiling for fan_out, ceiling in met) / len(met) if met else None,
+    )

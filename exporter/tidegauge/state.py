@@ -1,0 +1,245 @@
+"""What is known of one backend between polls: its windows, its last page, its startup facts.
+
+Values go in through methods named for what happened, and come out as one frozen `BackendHistory`; nothing here does
+I/O or reads a clock.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from tidegauge import vllm
+from tidegauge.derive.capacity import Pinned
+from tidegauge.derive.fleet import Identity
+from tidegauge.increases import Increases
+from tidegauge.model import CacheConfig, Page, StartupFacts
+from tidegauge.windows import Totals, Window
+
+_LENGTHS: Final = frozenset({vllm.PROMPT_LENGTH, vllm.OUTPUT_LENGTH})
+
+
+@attrs.frozen
+class Backend:
+    """One backend as configured; `fleet` None means the model it serves."""
+
+    name: str
+    fleet: str | None = None
+    pinned: Pinned = Pinned()
+    p90_prompt: float | None = None
+
+
+@attrs.frozen
+class Remembered:
+    """Startup facts and the process they belong to (unix start time), as kept on disk."""
+
+    process_start: float
+    startup: StartupFacts
+
+
+@attrs.frozen
+class Gauges:
+    """The last page's gauges: requests over all engines, the fullest engine's KV usage; None where not exported."""
+
+    running: float | None = None
+    waiting: float | None = None
+    kv_usage: float | None = None
+
+
+@attrs.frozen
+class SelfCounts:
+    """What happened to this backend's input since the exporter started, by reason."""
+
+    failures: Mapping[str, int]
+    problems: Mapping[str, int]
+    dropped: Mapping[str, int]
+    log_lines: Mapping[str, int]
+    restarts: int
+    log_up: bool | None
+
+
+@attrs.frozen
+class BackendHistory:
+    """One backend at one moment, for derivation. `up` is None before the first poll."""
+
+    backend: Backend
+    up: bool | None
+    scrape_seconds: float | None
+    models: tuple[str, ...]
+    engines: int
+    totals: Totals
+    lengths: Totals
+    gauges: Gauges
+    cache_configs: tuple[CacheConfig, ...]
+    startup: StartupFacts | None
+    served: Pinned
+    version: str | None
+    identity: Identity | None
+    counts: SelfCounts
+
+    @property
+    def fleet(self) -> str:
+        """The configured fleet, else the model served, else nothing."""
+        return self.backend.fleet or (self.models[0] if self.models else "")
+
+
+class BackendState:
+    """The history of one backend. *span* and *length_span* are window lengths in seconds; *since* as in `Increases`."""
+
+    def __init__(self, backend: Backend, span: float, length_span: float, since: float) -> None:
+        self.backend = backend
+        self._increases = Increases(span, since)
+        self._window = Window(span)
+        self._lengths = Window(length_span, _LENGTHS)
+        self._page: Page | None = None
+        self._at = 0.0
+        self._up: bool | None = None
+        self._seconds: float | None = None
+        self._failures: Counter[str] = Counter()
+        self._problems: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._log_lines: Counter[str] = Counter()
+        self._restarts = 0
+        self._log_up: bool | None = None
+        self._startup: StartupFacts | None = None
+        self._used_run: int | None = None
+        self._stale_run: int | None = None
+        self._remembered: Remembered | None = None
+        self._served = Pinned()
+        self._version: str | None = None
+
+    def page(self, page: Page, at: float, seconds: float) -> bool:
+        """Book a usable page; true if it comes from another process than the page before (or is the first)."""
+        increase = self._increases.advance(page, at)
+        self._window.add(increase)
+        self._lengths.add(increase)
+        self._dropped.update(increase.dropped)
+        self._problems.update(page.problems)
+        fresh = self._page is None or increase.restarted
+        if increase.restarted:
+            self._restarted()
+        self._page, self._at, self._seconds, self._up = page, at, seconds, True
+        if self._startup is not None and self._startup.run != self._stale_run:
+            self._used_run = self._startup.run
+        return fresh
+
+    def failed(self, reason: str, seconds: float) -> None:
+        """Book a poll that gave no usable page."""
+        self._failures[reason] += 1
+        self._up, self._seconds = False, seconds
+
+    def startup(self, facts: StartupFacts) -> None:
+        """Take what the log says of the last start."""
+        self._startup = facts
+
+    def log(self, lines: Mapping[str, int], *, up: bool) -> None:
+        """Count lines of the log by what became of them, and whether it can be read."""
+        self._log_lines.update(lines)
+        self._log_up = up
+
+    def served(self, facts: Pinned, version: str | None) -> None:
+        """Take what the server's own endpoints say; it holds until the process changes."""
+        self._served, self._version = facts, version
+
+    def restore(self, remembered: Remembered) -> None:
+        """Offer facts from before the exporter's restart; used only while the same process answers."""
+        self._remembered = remembered
+
+    def remembered(self) -> Remembered | None:
+        """The facts worth keeping on disk, None while the process or its facts are unknown."""
+        startup = self._usable_startup()
+        if startup is None or self._page is None or self._page.process_start is None:
+            return self._remembered
+        return Remembered(self._page.process_start, startup)
+
+    def history(self, now: float) -> BackendHistory:
+        """Everything derivation needs, as of *now*."""
+        page = self._page
+        startup = self._usable_startup()
+        totals = self._window.total(now)
+        current = page if page is not None and self._up else None
+        return BackendHistory(
+            backend=self.backend,
+            up=self._up,
+            scrape_seconds=self._seconds,
+            models=_models(page, totals),
+            engines=len(_engines(page)),
+            totals=totals,
+            lengths=self._lengths.total(now),
+            gauges=_gauges(current),
+            cache_configs=page.cache_configs if page is not None else (),
+            startup=startup,
+            served=self._served,
+            version=self._version or (startup.version if startup else None),
+            identity=self._identity(current),
+            counts=self._counts(),
+        )
+
+    def _counts(self) -> SelfCounts:
+        return SelfCounts(
+            dict(self._failures),
+            dict(self._problems),
+            dict(self._dropped),
+            dict(self._log_lines),
+            self._restarts,
+            self._log_up,
+        )
+
+    def _restarted(self) -> None:
+        """The facts of the old process do not hold for the new one, unless the log has moved on too."""
+        self._restarts += 1
+        self._served, self._version, self._remembered = Pinned(), None, None
+        if self._startup is not None and self._startup.run == self._used_run:
+            self._stale_run = self._startup.run
+
+    def _usable_startup(self) -> StartupFacts | None:
+        logged = self._startup if self._startup is not None and self._startup.run != self._stale_run else None
+        kept = self._remembered
+        start = self._page.process_start if self._page is not None else None
+        if kept is None or start is None or kept.process_start != start:
+            return logged
+        return kept.startup if logged is None else _complete(logged, kept.startup)
+
+    def _identity(self, page: Page | None) -> Identity | None:
+        if page is None:
+            return None
+        counters = {key: value for key, value in page.values.items() if vllm.KINDS.get(key.family) == "counter"}
+        return Identity(self.backend.name, self._at, page.process_start, counters)
+
+
+def _complete(logged: StartupFacts, kept: StartupFacts) -> StartupFacts:
+    """*logged*, with what it lacks taken from *kept*: the log may have been rotated since."""
+    missing = {
+        field: getattr(kept, field)
+        for field in ("version", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size")
+        if getattr(logged, field) is None
+    }
+    if not any(engine.kv_cache_tokens for engine in logged.engines):
+        missing["engines"] = kept.engines
+    return attrs.evolve(logged, **missing)
+
+
+def _models(page: Page | None, totals: Totals) -> tuple[str, ...]:
+    """Models in the order of their first series on the page, then those only the window knows."""
+    on_page = [key.model_name for key in (*page.histograms, *page.values) if key.model_name] if page else []
+    return tuple(dict.fromkeys((*on_page, *totals.models())))
+
+
+def _engines(page: Page | None) -> set[str]:
+    if page is None:
+        return set()
+    return {key.engine for key in page.values if key.family == vllm.RUNNING}
+
+
+def _gauges(page: Page | None) -> Gauges:
+    if page is None:
+        return Gauges()
+    usage = [value for key, value in page.values.items() if key.family == vllm.KV_USAGE]
+    return Gauges(_sum(page, vllm.RUNNING), _sum(page, vllm.WAITING), max(usage, default=None))
+
+
+def _sum(page: Page, family: str) -> float | None:
+    values = [value for key, value in page.values.items() if key.family == family]
+    return sum(values) if values else None
+
