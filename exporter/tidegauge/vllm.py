@@ -23,6 +23,7 @@ ITL: Final = "inter_token_latency_seconds"
 TPOT: Final = "request_time_per_output_token_seconds"
 PROMPT_LENGTH: Final = "request_prompt_tokens"
 OUTPUT_LENGTH: Final = "request_generation_tokens"
+ITERATION_TOKENS: Final = "iteration_tokens_total"  # a histogram, whatever its name says
 RUNNING: Final = "num_requests_running"
 WAITING: Final = "num_requests_waiting"
 WAITING_BY_REASON: Final = "num_requests_waiting_by_reason"
@@ -38,7 +39,8 @@ CACHE_INFO: Final = "cache_config_info"
 
 KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(
-        (E2E, QUEUE, PREFILL, DECODE, INFERENCE, TTFT, ITL, TPOT, PROMPT_LENGTH, OUTPUT_LENGTH), "histogram"
+        (E2E, QUEUE, PREFILL, DECODE, INFERENCE, TTFT, ITL, TPOT, PROMPT_LENGTH, OUTPUT_LENGTH, ITERATION_TOKENS),
+        "histogram",
     ),
     **dict.fromkeys((RUNNING, WAITING, WAITING_BY_REASON, KV_USAGE), "gauge"),
     **dict.fromkeys(

@@ -1,0 +1,1 @@
+"""Text to values: pure, no I/O, no clock."""
