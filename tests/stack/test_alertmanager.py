@@ -1,0 +1,164 @@
+"""stack/alertmanager.yml: who is told, how fast, and what silences what."""
+
+import contextlib
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "stack/alertmanager.yml"
+NEWER = str(ROOT / "build/newer/usr/bin")
+GENERATIONS = {
+    "installed": (shutil.which("amtool"), shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")),
+    "newer": (shutil.which("amtool", path=NEWER), shutil.which("prometheus-alertmanager", path=NEWER)),
+}
+DEADLINE = 15
+A, B = "10.0.0.1:8000", "10.0.0.2:9000"
+
+PAGE = {"alertname": "VllmQueueTimeBimodal", "severity": "critical", "where": "server", "model_name": "m", "backend": A}
+WARNING = {**PAGE, "severity": "warning"}
+DOWN = {"alertname": "VllmBackendDown", "severity": "critical", "backend": A}
+CANARY = {"alertname": "Canary", "severity": "critical"}
+CANARY_WARNING = {**CANARY, "severity": "warning"}
+FLEET = {"alertname": "VllmQueueTimeBimodal", "severity": "critical", "where": "caller", "fleet": "f"}
+
+
+@pytest.fixture(params=GENERATIONS)
+def tools(request):
+    amtool, alertmanager = GENERATIONS[request.param]
+    if not (amtool and alertmanager):
+        pytest.skip("no Alertmanager of this generation here")
+    return amtool, alertmanager
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def call(url, payload=None):
+    data = None if payload is None else json.dumps(payload).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+        body = answer.read()
+    return json.loads(body) if body.startswith((b"[", b"{")) else body
+
+
+def until(condition):
+    """Poll the condition until it gives something true; what it gave last is returned in any case."""
+    end = time.monotonic() + DEADLINE
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+@contextlib.contextmanager
+def running(binary, folder):
+    """A real Alertmanager on the very file, on a free port of loopback; gives its address."""
+    address = f"127.0.0.1:{free_port()}"
+    flags = [f"--config.file={CONFIG}", f"--storage.path={folder}", f"--web.listen-address={address}"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([binary, *flags, "--cluster.listen-address="], stdout=log, stderr=log)
+        try:
+            assert until(lambda: ready(address)), (folder / "log").read_text()
+            yield address
+        finally:
+            process.terminate()
+            process.wait(DEADLINE)
+
+
+def ready(address):
+    with contextlib.suppress(urllib.error.URLError):
+        return call(f"http://{address}/-/ready")
+    return None
+
+
+def silenced(address, alerts):
+    """Send the alerts and one pair more whose outcome is known; once that shows, give what else is inhibited."""
+    call(f"http://{address}/api/v2/alerts", [{"labels": labels} for labels in (*alerts, CANARY, CANARY_WARNING)])
+
+    def inhibited():
+        known = call(f"http://{address}/api/v2/alerts")
+        labels = [alert["labels"] for alert in known if alert["status"]["inhibitedBy"]]
+        return labels if CANARY_WARNING in labels else []
+
+    return [labels for labels in until(inhibited) if labels != CANARY_WARNING]
+
+
+def test_file_is_valid(tools):
+    """Both generations accept the file."""
+    done = subprocess.run([tools[0], "check-config", str(CONFIG)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("labels", "receiver"),
+    [
+        (PAGE, "page"),
+        (FLEET, "page"),
+        (DOWN, "page"),
+        (WARNING, "ticket"),
+        ({"alertname": "TidegaugeDown", "severity": "info"}, "ticket"),
+        ({"alertname": "SomeoneElses"}, "ticket"),
+    ],
+)
+def test_routes_by_severity(tools, labels, receiver):
+    """Critical alerts page; everything else, known or not, becomes a ticket."""
+    pairs = [f"{name}={value}" for name, value in labels.items()]
+    command = [tools[0], "config", "routes", "test", f"--config.file={CONFIG}", f"--verify.receivers={receiver}"]
+    done = subprocess.run([*command, *pairs], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pages_go_out_and_resolve_quickly():
+    """A page waits 5 s for its group and its resolution at most 15 s more; receivers are told of both."""
+    config = yaml.safe_load(CONFIG.read_text())
+    (page,) = config["route"]["routes"]
+    assert {"group_wait": "5s", "group_interval": "15s"}.items() <= page.items()
+    assert all(hook["send_resolved"] for receiver in config["receivers"] for hook in receiver["webhook_configs"])
+
+
+def test_one_subject_is_one_notification():
+    """Alerts are grouped by name and by every label that can be a subject."""
+    config = yaml.safe_load(CONFIG.read_text())
+    assert config["route"]["group_by"] == ["alertname", "fleet", "backend", "model_name"]
+
+
+def test_one_line_is_a_placeholder():
+    """The demo has exactly one URL to replace, and the file names no other."""
+    text = CONFIG.read_text()
+    assert len(re.findall(r"^ *- url: \S+ # PLACEHOLDER$", text, flags=re.MULTILINE)) == 1
+    assert len(re.findall(r"https?://", text)) == 1
+
+
+@pytest.mark.stack
+class TestInhibition:
+    @pytest.mark.parametrize(
+        ("alerts", "expected"),
+        [
+            pytest.param([PAGE, WARNING], [WARNING], id="page silences its own warning"),
+            pytest.param([PAGE, {**WARNING, "backend": B}], [], id="another backend still warns"),
+            pytest.param([PAGE, {**WARNING, "where": "caller"}], [], id="another side still warns"),
+            pytest.param([PAGE, {**WARNING, "alertname": "VllmBackendSkew"}], [], id="another alert still warns"),
+            pytest.param([FLEET, {**FLEET, "severity": "warning", "fleet": "g"}], [], id="another fleet still warns"),
+            pytest.param([DOWN, PAGE], [PAGE], id="a dead backend explains its page"),
+            pytest.param([DOWN, {**PAGE, "backend": B}], [], id="but not that of another backend"),
+            pytest.param([DOWN, FLEET], [], id="nor one about a fleet"),
+            pytest.param([DOWN, {**DOWN, "backend": B}], [], id="nor another dead backend"),
+            pytest.param([{**DOWN, "backend": ""}, FLEET], [], id="a subject without backend silences no fleet"),
+        ],
+    )
+    def test_on_a_real_alertmanager(self, tools, tmp_path, alerts, expected):
+        """What one alert silences, and what it must not."""
+        with running(tools[1], tmp_path) as address:
+            assert expected == silenced(address, alerts)
