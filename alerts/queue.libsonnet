@@ -1,0 +1,81 @@
+// Requests that wait. Labels: `where`, and `backend` and `model_name` (server) or `fleet` (caller).
+local catalogue = import '../mixin/catalogue.json';
+local promql = import '../mixin/lib/promql.libsonnet';
+local recorded = catalogue.recorded;
+
+local subject = '{{ if eq $labels.where "caller" }}fleet {{ $labels.fleet }}{{ else }}{{ $labels.model_name }} on {{ $labels.backend }}{{ end }}';
+
+// The figure of another recorded series for the same subject; nothing where it is absent.
+local figure(key, format) =
+  '{{ with printf "%s{where=%%q,backend=%%q,model_name=%%q,fleet=%%q}" $labels.where $labels.backend $labels.model_name $labels.fleet | query }}{{ . | first | value | %s }}{{ end }}'
+  % [recorded[key], format];
+
+local caller =
+  'The wait is in the caller, for a slot of its own limiter; the servers never see it, their queues look empty and their utilisation low. '
+  + "Look first at the limiter's ceiling against the calls launched at once, then at whether that ceiling was ever measured.";
+local server =
+  "The wait is in vLLM's own queue. "
+  + 'Look first at requests running against max_num_seqs, then at KV-cache usage and preemptions, then at the per-step token budget.';
+local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}' + server + '{{ end }}';
+
+{
+  local config = self._config,
+  local t = config.thresholds,
+  local n = promql.number,
+
+  local bimodal = '%s >= %s <= %s and %s >= %s' % [
+    recorded.late_ratio,
+    n(t.bimodal_late_low),
+    n(t.bimodal_late_high),
+    recorded.split,
+    n(t.bimodal_split),
+  ],
+  local costs = '%s >= %s' % [recorded.impact, n(t.page_impact)],
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'tidegauge-queue-alerts',
+      rules: [
+        {
+          board:: 'decomposition',
+          alert: 'VllmQueueTimeBimodal',
+          expr: '%s and %s' % [bimodal, costs],
+          'for': config.holds.VllmQueueTimeBimodal,
+          labels: { severity: 'critical' },
+          annotations: {
+            summary: subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
+                     + ', the rest do not wait.',
+            description: 'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
+                         + ' waves; waiting is ' + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook,
+          },
+        },
+        {
+          board:: 'decomposition',
+          alert: 'VllmQueueTimeBimodal',
+          expr: '%s unless %s' % [bimodal, costs],
+          'for': config.holds.VllmQueueTimeBimodal,
+          labels: { severity: 'warning' },
+          annotations: {
+            summary: subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
+                     + ', the rest do not wait; the wait costs little yet.',
+            description: 'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
+                         + ' waves. Waiting is less than ' + '%g' % (100 * t.page_impact)
+                         + '% of the time of a request, or that share is not known. ' + whereToLook,
+          },
+        },
+        {
+          board:: 'decomposition',
+          alert: 'VllmQueueSaturated',
+          expr: '%s > %s and %s' % [recorded.late_ratio, n(t.bimodal_late_high), costs],
+          'for': config.holds.VllmQueueSaturated,
+          labels: { severity: 'warning' },
+          annotations: {
+            summary: subject + ': {{ $value | humanizePercentage }} of requests wait, ' + figure('late_seconds', 'humanizeDuration') + ' on average.',
+            description: 'Practically nobody is served at once: load exceeds what is let through, in bursts or not. Waiting is '
+                         + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook,
+          },
+        },
+      ],
+    }],
+  },
+}

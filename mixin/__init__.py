@@ -1,0 +1,1 @@
+"""The Prometheus mixin, and the generator of everything that is rendered from it and the catalogue."""
