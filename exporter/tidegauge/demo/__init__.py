@@ -1,0 +1,1 @@
+"""A simulated vLLM fleet and a workload of barriers."""
