@@ -1,0 +1,7 @@
+"""The configuration: one strict YAML file to frozen values, every mistake named with file, line and key."""
+
+from tidegauge.config.loader import KEYS, for_urls, load
+from tidegauge.config.nodes import ConfigError
+from tidegauge.config.values import Backend, Callers, Config, Listen, LogSource
+
+__all__ = ["KEYS", "Backend", "Callers", "Config", "ConfigError", "Listen", "LogSource", "for_urls", "load"]

@@ -1,0 +1,1 @@
+"""I/O at the edge: pages and logs come in, nothing is understood here."""
