@@ -95,3 +95,41 @@ class StartupFacts:
     max_num_batched_tokens: int | None = None
     data_parallel_size: int | None = None
     started: bool | None = None
+
+
+@attrs.frozen
+class Pinned:
+    """Facts that the operator typed into the configuration; they win."""
+
+    kv_cache_capacity_tokens: float | None = None
+    max_num_seqs: float | None = None
+    max_num_batched_tokens: float | None = None
+    max_model_len: float | None = None
+
+
+@attrs.frozen
+class Identity:
+    """What tells a server process from another: its start, and its counters at the last poll."""
+
+    backend: str
+    at: float
+    process_start: float | None
+    counters: Mapping[SeriesKey, float]
+
+
+@attrs.frozen
+class Barrier:
+    """Requests launched together.
+
+    `ceilings` holds the ceilings in force when it opened, by kind (`client`, `server`); `seconds` is None while it is
+    open.
+    """
+
+    at: float
+    fan_out: int
+    seconds: float | None = None
+    ceilings: tuple[tuple[str, float], ...] = ()
+
+    def ceiling(self, kind: str) -> float | None:
+        """The ceiling of one kind, None if it was not known."""
+        return dict(self.ceilings).get(kind)

@@ -46,9 +46,7 @@ PAGE_PROBLEMS = _series(
     lb.BACKEND,
     lb.REASON,
 )
-LOG_LINES = _series(
-    "log_lines", "counter", "Lines of the backend's log by what became of them.", lb.BACKEND, lb.RESULT
-)
+LOG_LINES = _series("log_lines", "counter", "Lines of the backend's log by what became of them.", lb.BACKEND, lb.RESULT)
 LOG_UP = _series("log_up", "gauge", "1 if the backend's configured log can be read, else 0.", lb.BACKEND)
 INTERVALS_DROPPED = _series(
     "intervals_dropped",
@@ -80,9 +78,7 @@ MAX_NUM_SEQS = _series(
 MAX_BATCHED_TOKENS = _series(
     "max_num_batched_tokens", "gauge", "Token budget of one engine step.", lb.BACKEND, lb.SOURCE
 )
-MAX_MODEL_LEN = _series(
-    "max_model_len_tokens", "gauge", "Longest context a request may have.", lb.BACKEND, lb.SOURCE
-)
+MAX_MODEL_LEN = _series("max_model_len_tokens", "gauge", "Longest context a request may have.", lb.BACKEND, lb.SOURCE)
 REQUEST_CAPACITY = _series(
     "request_capacity",
     "gauge",
@@ -155,9 +151,7 @@ QUEUE_WAVES = _series(
 QUEUE_BIMODAL = _series(
     "queue_bimodal", "gauge", "1 if most requests wait nothing and some a whole wave, else 0.", *_SPLIT
 )
-QUEUE_EDGE = _series(
-    "queue_edge_seconds", "gauge", "Lowest bucket edge: waits up to it count as none.", *_SPLIT
-)
+QUEUE_EDGE = _series("queue_edge_seconds", "gauge", "Lowest bucket edge: waits up to it count as none.", *_SPLIT)
 QUEUE_IMPACT = _series(
     "queue_impact_ratio",
     "gauge",
@@ -190,9 +184,15 @@ BARRIER_CLIPPED = _series(
 BARRIER_DURATION = _series(
     "barrier_duration_seconds", "gauge", "Time from a barrier's start to its end.", lb.FLEET, lb.SOURCE, lb.STAT
 )
-CEILING = _series("ceiling", "gauge", "Requests in flight that the ceiling lets through.", lb.FLEET, lb.CEILING, lb.SOURCE)
+CEILING = _series(
+    "ceiling", "gauge", "Requests in flight that the ceiling lets through.", lb.FLEET, lb.CEILING, lb.SOURCE
+)
 NATURAL_BOUND = _series(
-    "natural_bound", "gauge", "Largest fan-out the load can have: the roster, else the largest seen.", lb.FLEET, lb.SOURCE
+    "natural_bound",
+    "gauge",
+    "Largest fan-out the load can have: the roster, else the largest seen.",
+    lb.FLEET,
+    lb.SOURCE,
 )
 CEILING_STATE = _series(
     "ceiling_state",

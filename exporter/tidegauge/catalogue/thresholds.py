@@ -1,4 +1,4 @@
-"""Default thresholds: each is named once, here; the exporter's configuration and the mixin's `_config` override them."""
+"""Default thresholds, each named once; the exporter's configuration and the mixin's `_config` override them."""
 
 import attrs
 

@@ -9,7 +9,8 @@ from math import floor
 
 import attrs
 
-from tidegauge.model import CacheConfig, StartupFacts
+from tidegauge.catalogue import thresholds as th
+from tidegauge.model import CacheConfig, Pinned, StartupFacts
 
 
 @attrs.frozen
@@ -22,24 +23,17 @@ class Fact:
 
 @attrs.frozen
 class ServerFacts:
-    """What is known of one backend; None is unknown. Numbers hold for the whole backend, engines summed, but
-    `max_num_batched_tokens` and `max_model_len`, which hold for one engine."""
+    """What is known of one backend; None is unknown.
+
+    Numbers hold for the whole backend, engines summed, but `max_num_batched_tokens` and `max_model_len`, which hold
+    for one engine.
+    """
 
     kv_tokens: Fact | None = None
     kv_disagree: bool | None = None
     max_num_seqs: Fact | None = None
     max_num_batched_tokens: Fact | None = None
     max_model_len: Fact | None = None
-
-
-@attrs.frozen
-class Pinned:
-    """Facts that the operator typed into the configuration; they win."""
-
-    kv_cache_capacity_tokens: float | None = None
-    max_num_seqs: float | None = None
-    max_num_batched_tokens: float | None = None
-    max_model_len: float | None = None
 
 
 def kv_from_metrics(configs: Sequence[CacheConfig]) -> float | None:
@@ -69,24 +63,39 @@ def kv_from_log(startup: StartupFacts | None, engines: int) -> float | None:
     return float(sum(sizes)) if sizes and len(sizes) >= max(engines, startup.data_parallel_size or 1) else None
 
 
-def server_facts(
-    pinned: Pinned,
-    configs: Sequence[CacheConfig],
-    startup: StartupFacts | None,
-    engines: int,
-    served: Pinned | None = None,
-    observed_seqs: float | None = None,
-    disagree: float = 0.01,
-) -> ServerFacts:
-    """The facts in order of trust: configuration, metrics, log, the server's own endpoints (*served*), observation.
+@attrs.frozen
+class Evidence:
+    """Everything that tells something of one backend's limits.
 
-    *engines* is the number of data-parallel ranks on the page; per-engine limits are multiplied by it.
+    `engines` is the number of data-parallel ranks on the page; `served` is what the server's own endpoints say, per
+    engine; `observed_seqs` the plateau of running requests.
     """
-    served = served or Pinned()
+
+    pinned: Pinned = Pinned()
+    configs: Sequence[CacheConfig] = ()
+    startup: StartupFacts | None = None
+    engines: int = 1
+    served: Pinned = Pinned()
+    observed_seqs: float | None = None
+
+
+def server_facts(evidence: Evidence, disagree: float = th.SOURCES_DISAGREE.value) -> ServerFacts:
+    """The facts in order of trust: configuration, metrics, log, the server's own endpoints, observation.
+
+    Per-engine limits are multiplied by the number of engines. *disagree* is the relative difference of two KV
+    capacities from which `kv_disagree` is true.
+    """
+    pinned, served, startup = evidence.pinned, evidence.served, evidence.startup
     log = startup if startup is not None and startup.started is not False else StartupFacts()
-    ranks = max(engines, log.data_parallel_size or 1, 1)
-    printed, labelled, blocks = kv_from_log(startup, engines), kv_from_metrics(configs), kv_from_blocks(configs)
-    kv = _first(("config", pinned.kv_cache_capacity_tokens), ("metrics", labelled), ("log", printed), ("metrics", blocks))
+    ranks = max(evidence.engines, log.data_parallel_size or 1, 1)
+    printed, labelled, blocks = (
+        kv_from_log(startup, evidence.engines),
+        kv_from_metrics(evidence.configs),
+        kv_from_blocks(evidence.configs),
+    )
+    kv = _first(
+        ("config", pinned.kv_cache_capacity_tokens), ("metrics", labelled), ("log", printed), ("metrics", blocks)
+    )
     # Blocks x size is known to be off for some models: it is no witness against a better source.
     witnesses = [value for value in (pinned.kv_cache_capacity_tokens, labelled, printed) if value]
     return ServerFacts(
@@ -96,7 +105,7 @@ def server_facts(
             ("config", pinned.max_num_seqs),
             ("log", _times(log.max_num_seqs, ranks)),
             ("server_info", _times(served.max_num_seqs, ranks)),
-            ("observed", observed_seqs),
+            ("observed", evidence.observed_seqs),
         ),
         max_num_batched_tokens=_first(
             ("config", pinned.max_num_batched_tokens),

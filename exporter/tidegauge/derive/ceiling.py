@@ -6,22 +6,9 @@ from typing import Literal
 
 import attrs
 
+from tidegauge.model import Barrier
+
 State = Literal["clips", "inert", "unmeasured"]
-
-
-@attrs.frozen
-class Barrier:
-    """Requests launched together. `ceilings` holds the ceilings in force when it opened, by kind (`client`,
-    `server`); `seconds` is None while it is open."""
-
-    at: float
-    fan_out: int
-    seconds: float | None = None
-    ceilings: tuple[tuple[str, float], ...] = ()
-
-    def ceiling(self, kind: str) -> float | None:
-        """The ceiling of one kind, None if it was not known."""
-        return dict(self.ceilings).get(kind)
 
 
 @attrs.frozen

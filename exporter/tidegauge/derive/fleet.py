@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from tidegauge.model import SeriesKey
+from tidegauge.model import Identity
 
 
 @attrs.frozen
@@ -25,16 +25,6 @@ def skew(values: Mapping[str, float]) -> Skew | None:
     if values[lowest] <= 0:
         return None
     return Skew(values[highest] / values[lowest], highest, lowest)
-
-
-@attrs.frozen
-class Identity:
-    """What tells a server process from another: its start, and its counters at the last poll."""
-
-    backend: str
-    at: float
-    process_start: float | None
-    counters: Mapping[SeriesKey, float]
 
 
 def duplicates(identities: Sequence[Identity]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Final
 import attrs
 
 from tidegauge import vllm
-from tidegauge.windows import Totals
+from tidegauge.state.windows import Totals
 
 SERVER_STAGES: Final = ("queue", "prefill", "decode", "other")
 ENGINE_STAGES: Final = ("queue", "prefill", "decode")
@@ -57,7 +57,7 @@ def decompose(totals: Totals, model_name: str) -> Stages | None:
     """The stages of one model's finished requests in the window; None if none finished."""
     e2e_rise = totals.histogram(vllm.E2E, model_name)
     e2e = mean(totals, vllm.E2E, model_name)
-    seconds = {
+    seconds: dict[str, float] = {
         stage: value for stage, family in _FAMILY.items() if (value := mean(totals, family, model_name)) is not None
     }
     if e2e is None and not seconds:
@@ -75,7 +75,7 @@ def combine(parts: list[Stages]) -> Stages | None:
         return None
     requests = sum(part.requests for part in usable)
     common = set.intersection(*(set(part.seconds) for part in usable))
-    seconds = {
+    seconds: dict[str, float] = {
         stage: sum(part.seconds[stage] * part.requests for part in usable) / requests
         for stage in SERVER_STAGES
         if stage in common

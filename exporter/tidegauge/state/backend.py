@@ -11,11 +11,9 @@ from typing import Final
 import attrs
 
 from tidegauge import vllm
-from tidegauge.derive.capacity import Pinned
-from tidegauge.derive.fleet import Identity
-from tidegauge.increases import Increases
-from tidegauge.model import CacheConfig, Page, StartupFacts
-from tidegauge.windows import Totals, Window
+from tidegauge.model import CacheConfig, Identity, Page, Pinned, StartupFacts
+from tidegauge.state.increases import Increases
+from tidegauge.state.windows import Totals, Window
 
 _LENGTHS: Final = frozenset({vllm.PROMPT_LENGTH, vllm.OUTPUT_LENGTH})
 
@@ -108,6 +106,11 @@ class BackendState:
         self._remembered: Remembered | None = None
         self._served = Pinned()
         self._version: str | None = None
+
+    @property
+    def up(self) -> bool | None:
+        """Whether the last poll gave a usable page; None before the first poll."""
+        return self._up
 
     def page(self, page: Page, at: float, seconds: float) -> bool:
         """Book a usable page; true if it comes from another process than the page before (or is the first)."""
@@ -242,4 +245,3 @@ def _gauges(page: Page | None) -> Gauges:
 def _sum(page: Page, family: str) -> float | None:
     values = [value for key, value in page.values.items() if key.family == family]
     return sum(values) if values else None
-

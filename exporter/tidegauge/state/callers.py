@@ -9,10 +9,9 @@ from typing import Final
 import attrs
 
 from tidegauge.catalogue import exported
-from tidegauge.derive.ceiling import Barrier
-from tidegauge.increases import Increase
-from tidegauge.model import Histogram, SeriesKey
-from tidegauge.windows import Window
+from tidegauge.model import Barrier, Histogram, SeriesKey
+from tidegauge.state.increases import Increase
+from tidegauge.state.windows import Window
 
 EDGES: Final = (*exported.CALLER_WAIT.buckets, inf)
 OPEN_BARRIERS: Final = 10_000
@@ -26,7 +25,8 @@ class FleetCallers:
     """A fleet's callers at one moment.
 
     `barriers` are those of the window, oldest first; `waits` is the window's histogram of waits for a slot,
-    `all_waits` the one since start; `ceiling` and `healthy` are the smallest that live callers report.
+    `all_waits` the one since start, `edge` the wait up to which nothing counts as a wait; `ceiling` and `healthy` are
+    the smallest that live callers report.
     """
 
     fleet: str
@@ -38,6 +38,7 @@ class FleetCallers:
     waits: Histogram | None
     all_waits: Histogram
     results: Mapping[str, int]
+    edge: float
 
 
 class FleetCallersState:
@@ -47,6 +48,7 @@ class FleetCallersState:
         self.fleet = fleet
         self.largest = largest
         self._span = span
+        self._edge = edge
         self._edges = tuple(sorted({edge, *EDGES}))
         self._window = Window(span)
         self._open: OrderedDict[tuple[str, str], Barrier] = OrderedDict()
@@ -122,6 +124,7 @@ class FleetCallersState:
             waits=self._window.total(now).histograms.get(_WAIT),
             all_waits=self._all,
             results=dict(self._results),
+            edge=self._edge,
         )
 
     def _latest(self, table: OrderedDict[str, tuple[float, float]], caller: str, at: float, value: float) -> None:
@@ -148,3 +151,39 @@ def _histogram(values: tuple[float, ...], edges: tuple[float, ...]) -> Histogram
         running += count
         cumulative.append(float(running))
     return Histogram(edges, tuple(cumulative), sum(values), float(len(values)))
+
+
+class CallersState:
+    """All fleets' callers; at most *max_fleets* of them, so that a label set cannot grow without bound."""
+
+    def __init__(self, span: float, edge: float, max_fleets: int) -> None:
+        self._span = span
+        self._edge = edge
+        self._max_fleets = max_fleets
+        self._fleets: dict[str, FleetCallersState] = {}
+        self._restored: Mapping[str, int] = {}
+
+    def restore(self, largest: Mapping[str, int]) -> None:
+        """Offer the largest fan-outs seen before the exporter's restart."""
+        self._restored = dict(largest)
+
+    def largest(self) -> dict[str, int]:
+        """The largest fan-out seen, by fleet."""
+        seen = {name: fleet.largest for name, fleet in self._fleets.items() if fleet.largest is not None}
+        return {**self._restored, **seen}
+
+    def take(self, batch: Batch) -> str | None:
+        """Book a caller's batch; the reason where it cannot be taken."""
+        fleet = self._fleets.get(batch.fleet)
+        if fleet is None:
+            if len(self._fleets) >= self._max_fleets:
+                return f"fleet: {batch.fleet} would be one more than the {self._max_fleets} fleets configured"
+            fleet = FleetCallersState(batch.fleet, self._span, self._edge, self._restored.get(batch.fleet))
+            self._fleets[batch.fleet] = fleet
+        for event in batch.events:
+            fleet.book(batch.caller, event)
+        return None
+
+    def snapshots(self, now: float) -> list[FleetCallers]:
+        """Every fleet as of *now*."""
+        return [fleet.snapshot(now) for fleet in self._fleets.values()]

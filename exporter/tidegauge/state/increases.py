@@ -42,7 +42,8 @@ class Increases:
     """Follows one backend's counters.
 
     *longest_gap* is the longest interval, in seconds, whose increase can still be placed in a window. *since* is the
-    time from which this backend has been watched: a process that began later is known from its first count on.
+    time from which this backend has been watched: a process that began later is known from its first count on; minus
+    infinity takes the first page's totals as an increase from zero, whatever the process.
     """
 
     def __init__(self, longest_gap: float = inf, since: float = inf) -> None:
@@ -73,7 +74,7 @@ class Increases:
         """What the page is to the one before: `first`, `same`, `restart`, `reset`, `other_server` or `gap`."""
         start = page.process_start
         if self._at is None:
-            return "restart" if start is not None and start > self._since else "first"
+            return "restart" if self._since == -inf or (start is not None and start > self._since) else "first"
         if start is not None and self._process_start is not None and start != self._process_start:
             return "restart" if start > self._at - CLOCK_SKEW_SECONDS else "other_server"
         if self._fell(page):
@@ -101,14 +102,19 @@ class Increases:
             if value != before:
                 merged = key._replace(engine="")
                 counters[merged] = counters.get(merged, 0.0) + value - before
-        uptime = inf if page.process_start is None else max(at - page.process_start, 0.0) + CLOCK_SKEW_SECONDS
+        lifetime = self._at is None and self._since == -inf
+        uptime = (
+            inf if page.process_start is None or lifetime else max(at - page.process_start, 0.0) + CLOCK_SKEW_SECONDS
+        )
         rises = {
             key: rise
             for key, now in page.histograms.items()
             if (rise := _rise(now, self._histograms.get(key), from_zero=new_from_zero)) is not None
         }
         dropped = _drop_poisoned(rises, uptime)
-        return Increase(at, seconds, counters, _sum_engines(rises), restarted=from_zero and self._at is not None, dropped=dropped)
+        return Increase(
+            at, seconds, counters, _sum_engines(rises), restarted=from_zero and self._at is not None, dropped=dropped
+        )
 
     def _remember(self, page: Page, at: float, *, fresh: bool) -> None:
         if fresh:

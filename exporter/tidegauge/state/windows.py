@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 import attrs
 
-from tidegauge.increases import Increase, add
 from tidegauge.model import Histogram, SeriesKey
+from tidegauge.state.increases import Increase, add
 
 SLOTS: Final = 60
 _T = TypeVar("_T")
@@ -88,9 +88,7 @@ class Window:
     def _forget_other_edges(self, part: Totals) -> None:
         """Buckets that changed (a restart with other settings) make older observations incomparable."""
         total = self.total_or_slots()
-        changed = {
-            key for key, rise in part.histograms.items() if key in total and total[key].edges != rise.edges
-        }
+        changed = {key for key, rise in part.histograms.items() if key in total and total[key].edges != rise.edges}
         if changed:
             for index, slot in self._slots.items():
                 kept = {key: value for key, value in slot.histograms.items() if key not in changed}

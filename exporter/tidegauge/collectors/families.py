@@ -1,0 +1,49 @@
+"""From a catalogue entry to a prometheus_client family."""
+
+from collections.abc import Iterable, Mapping
+from math import isfinite, isinf
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from tidegauge.catalogue import Series
+from tidegauge.model import Histogram
+
+Row = tuple[Mapping[str, str], float | None]
+
+
+def family(series: Series, rows: Iterable[Row]) -> Metric:
+    """The series with one sample per row; a row without a value, or with one that is no number, is left out.
+
+    A label that a row does not give is empty, which is the same as absent to Prometheus.
+    """
+    kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
+    result = kind(series.name, series.help, labels=series.labels)
+    for labels, value in rows:
+        if value is not None and isfinite(value):
+            result.add_metric(_values(series, labels), value)
+    return result
+
+
+def histogram_family(series: Series, rows: Iterable[tuple[Mapping[str, str], Histogram]]) -> Metric:
+    """The histogram series with one set of buckets per row."""
+    result = HistogramMetricFamily(series.name, series.help, labels=series.labels)
+    for labels, value in rows:
+        buckets = [
+            ("+Inf" if isinf(edge) else str(float(edge)), count)
+            for edge, count in zip(value.edges, value.cumulative, strict=True)
+        ]
+        result.add_metric(_values(series, labels), buckets=buckets, sum_value=value.sum)
+    return result
+
+
+def by_label(labels: Mapping[str, str], name: str, values: Mapping[str, float]) -> Iterable[Row]:
+    """One row per entry of *values*, its key as label *name*."""
+    return [({**labels, name: key}, value) for key, value in values.items()]
+
+
+def _values(series: Series, labels: Mapping[str, str]) -> list[str]:
+    unknown = labels.keys() - set(series.labels)
+    if unknown:
+        msg = f"{series.name}: label {min(unknown)} is not in the catalogue"
+        raise ValueError(msg)
+    return [labels.get(label, "") for label in series.labels]

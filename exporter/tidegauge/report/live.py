@@ -1,0 +1,111 @@
+"""Figures straight from servers or from a running exporter, and captures of raw pages."""
+
+import asyncio
+import gzip
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import attrs
+
+from tidegauge import config as cf
+from tidegauge.clock import Clock, SystemClock
+from tidegauge.derive.figures import Figures, Settings, derive
+from tidegauge.parsing.exposition import NotMetrics, PageReader
+from tidegauge.report.document import FORMAT, Document
+from tidegauge.sources import captures, endpoints
+from tidegauge.sources.scrape import Failed, Fetched, fetch
+from tidegauge.sources.session import open_session
+from tidegauge.sources.target import Target
+from tidegauge.state.backend import Backend, BackendState
+
+_TIMEOUT: Final = 10
+
+
+async def from_exporter(url: str) -> Document:
+    """The report of a running exporter. Raises OSError where there is none."""
+    where = url.rstrip("/") + "/api/v1/report"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT)) as session,
+            session.get(where) as answer,
+        ):
+            report = await answer.json(content_type=None)
+    except (aiohttp.ClientError, ValueError, TimeoutError) as error:
+        msg = f"{where}: no report to be had: {error or type(error).__name__}"
+        raise OSError(msg) from error
+    if not isinstance(report, dict) or report.get("format") != FORMAT:
+        msg = f"{where}: expected a report of format {FORMAT}"
+        raise OSError(msg)
+    return report
+
+
+async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str, str]) -> Figures:
+    """The figures of servers watched for *seconds*; for 0, of their whole life from one page each."""
+    clock = SystemClock()
+    backends = cf.for_urls(urls).backends
+    start = clock.now()
+    since = -inf if seconds <= 0 else start
+    states = [BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since) for one in backends]
+    readers = [PageReader() for _ in backends]
+    async with open_session(len(backends)) as session:
+        while True:
+            begun = clock.now()
+            outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
+            for state, reader, outcome in zip(states, readers, outcomes, strict=True):
+                _book(state, reader, outcome)
+            if clock.now() - start >= seconds:
+                break
+            await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
+        await asyncio.gather(
+            *(_ask(session, one.target, state, clock) for one, state in zip(backends, states, strict=True))
+        )
+    now = clock.now()
+    settings = attrs.evolve(Settings(), window=seconds and now - start)
+    return derive([state.history(now) for state in states], (), settings, now)
+
+
+async def record(urls: Mapping[str, str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:
+    """Write the raw pages of servers to `NAME.scrapes.gz` in *folder* for *seconds*; pages written by file.
+
+    *urls* maps each URL to its name, empty for `host:port`.
+    """
+    clock = SystemClock()
+    backends = [
+        attrs.evolve(one, name=name or one.name.replace(":", "_"))
+        for one, name in zip(cf.for_urls(urls).backends, urls.values(), strict=True)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs beside it
+    paths = {one.name: folder / f"{one.name}.scrapes.gz" for one in backends}
+    pages = dict.fromkeys(paths.values(), 0)
+    end = clock.now() + seconds
+    with ExitStack() as stack:
+        streams = {
+            one.name: stack.enter_context(gzip.open(paths[one.name], "wt", encoding="utf-8")) for one in backends
+        }
+        async with open_session(len(backends)) as session:
+            while (begun := clock.now()) < end:
+                outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
+                for one, outcome in zip(backends, outcomes, strict=True):
+                    captures.write(streams[one.name], outcome)
+                    pages[paths[one.name]] += isinstance(outcome, Fetched)
+                await clock.sleep(max(begun + interval - clock.now(), 0.0))
+    return pages
+
+
+def _book(state: BackendState, reader: PageReader, outcome: Fetched | Failed) -> None:
+    if isinstance(outcome, Failed):
+        state.failed(outcome.reason, outcome.seconds)
+        return
+    try:
+        state.page(reader.read(outcome.body), outcome.at, outcome.seconds)
+    except NotMetrics:
+        state.failed("not_metrics", outcome.seconds)
+
+
+async def _ask(session: aiohttp.ClientSession, target: Target, state: BackendState, clock: Clock) -> None:
+    served = await endpoints.ask(session, target, clock)
+    state.served(served.limits, served.version)

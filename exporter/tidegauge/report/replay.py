@@ -1,0 +1,75 @@
+"""The figures of a capture, derived as the live exporter derives them, with no server at hand."""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from pathlib import Path
+
+import attrs
+
+from tidegauge.derive.figures import Figures, Settings, derive
+from tidegauge.model import StartupFacts
+from tidegauge.parsing.exposition import NotMetrics, PageReader
+from tidegauge.parsing.logs import read_log
+from tidegauge.sources import captures
+from tidegauge.sources.captures import Taken
+from tidegauge.state.backend import Backend, BackendState
+
+
+@attrs.frozen
+class Recording:
+    """One backend's capture: polls in order, and what its log says."""
+
+    backend: Backend
+    polls: tuple[Taken, ...]
+    startup: StartupFacts | None = None
+
+
+def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[str, str], fleet: str) -> list[Recording]:
+    """Read captures by backend name; backends that *fleets* does not name belong to *fleet*."""
+    return [
+        Recording(
+            Backend(name, fleets.get(name, fleet)),
+            tuple(captures.read(path)),
+            read_log(logs[name].read_text(encoding="utf-8", errors="replace")) if name in logs else None,
+        )
+        for name, path in paths.items()
+    ]
+
+
+def replay(recordings: Iterable[Recording], settings: Settings) -> Figures:
+    """The figures over the whole of the recordings.
+
+    The window is everything between a capture's first and last page. A capture of one page has no interval: its
+    window is the life of the server, from zero.
+    """
+    states = [_state(recording) for recording in recordings]
+    end = max((at for _, at, _ in states), default=0.0)
+    start = min((at for _, _, at in states), default=0.0)
+    evolved = attrs.evolve(settings, window=end - start)
+    return derive([state.history(end) for state, _, _ in states], (), evolved, end)
+
+
+def _state(recording: Recording) -> tuple[BackendState, float, float]:
+    """The state after the last poll, and the times of the last and the first poll."""
+    polls = recording.polls
+    single = sum(poll.body is not None for poll in polls) <= 1
+    state = BackendState(recording.backend, inf, inf, -inf if single else inf)
+    if recording.startup is not None:
+        state.startup(recording.startup)
+    reader = PageReader()
+    for poll in polls:
+        _book(state, reader, poll)
+    times = [poll.at for poll in polls] or [0.0]
+    return state, max(times), min(times)
+
+
+def _book(state: BackendState, reader: PageReader, poll: Taken) -> None:
+    if poll.body is None:
+        state.failed(poll.reason, poll.seconds)
+        return
+    try:
+        page = reader.read(poll.body)
+    except NotMetrics:
+        state.failed("not_metrics", poll.seconds)
+        return
+    state.page(page, poll.at, poll.seconds)

@@ -1,0 +1,100 @@
+"""What the figures mean, in sentences: each one says only what its figures carry."""
+
+from collections.abc import Iterator
+
+from tidegauge.report.document import Document
+
+
+def verdicts(report: Document, fleet: Document) -> list[str]:
+    """The findings on one fleet, the weightiest questions first."""
+    backends = [one for one in report["backends"] if one["name"] in fleet["backends"]]
+    return [
+        *_stages(fleet),
+        *_splits(fleet, backends),
+        *_ceilings(fleet),
+        *_skew(fleet),
+        *_capacity(fleet),
+        *_faults(backends),
+    ]
+
+
+def _stages(fleet: Document) -> Iterator[str]:
+    stages = fleet["stages"]
+    if stages is None:
+        yield "No request finished in the window: nothing can be said of latency."
+        return
+    shares = {name: share for name, share in stages["share"].items() if share is not None}
+    if not shares:
+        yield "This vLLM does not export the stages of a request."
+        return
+    largest = max(shares, key=lambda name: shares[name])
+    yield (
+        f"{largest} is the largest stage: {shares[largest]:.1%} of end-to-end time;"
+        f" halving it wins at most {stages['gain_ceiling'][largest]['0.5']:.1%}."
+    )
+
+
+def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
+    caller = fleet["caller_queue"]
+    if caller is not None and caller["bimodal"]:
+        yield (
+            f"The caller's wait is split: {caller['late_ratio']:.0%} wait {caller['late_seconds']:.2f} s or more for a"
+            f" slot, the others not at all. vLLM cannot see this."
+        )
+    for one in backends:
+        for model in one["models"]:
+            queue = model["queue"]
+            if queue is not None and queue["bimodal"]:
+                yield (
+                    f"The queue of {one['name']} is split: {queue['late_ratio']:.0%} wait"
+                    f" {queue['late_seconds']:.2f} s or more, the others not at all."
+                )
+            elif queue is not None and queue["saturated"]:
+                yield f"The queue of {one['name']} is saturated: {queue['late_ratio']:.0%} of the requests wait."
+
+
+def _ceilings(fleet: Document) -> Iterator[str]:
+    bound = fleet["natural_bound"]
+    for one in fleet["ceilings"]:
+        who = "The caller's ceiling" if one["ceiling"] == "client" else "The servers' sequence slots"
+        waves = f", {one['waves']['median']:.0f} wave(s) per barrier" if one["waves"] else ""
+        if one["state"] == "clips":
+            yield f"{who} of {one['value']:.0f} clips: fan-out reaches {bound['value']:.0f}{waves}."
+        elif one["state"] == "inert":
+            yield f"{who} of {one['value']:.0f} is inert: fan-out never exceeds {bound['value']:.0f}{waves}."
+        else:
+            yield f"{who} of {one['value']:.0f} is unmeasured: no barrier was seen."
+    if not any(one["ceiling"] == "client" for one in fleet["ceilings"]):
+        yield "No caller reports its limiter: waiting before vLLM is unmeasured, not zero."
+
+
+def _skew(fleet: Document) -> Iterator[str]:
+    skew = fleet["skew"]
+    if skew is not None:
+        yield (
+            f"{skew['highest']} is the slowest backend: {skew['ratio']:.2f} times {skew['lowest']} by mean end-to-end."
+        )
+
+
+def _capacity(fleet: Document) -> Iterator[str]:
+    capacity, narrowest = fleet["request_capacity"], fleet["narrowest_request_capacity"]
+    if "p90_prompt" in capacity:
+        yield (
+            f"At the p90 prompt the fleet holds {capacity['p90_prompt']:.0f} requests at once;"
+            f" the narrowest backend holds {narrowest['p90_prompt']:.0f}."
+        )
+    elif fleet["backends"]:
+        yield "Request capacity is unknown: a KV capacity or a p90 prompt is missing."
+
+
+def _faults(backends: list[Document]) -> Iterator[str]:
+    for one in backends:
+        if one["twin_of"]:
+            yield f"{one['name']} and {one['twin_of']} are one server: its capacity is counted once."
+        if one["kv_cache_sources_disagree"]:
+            yield f"The sources of the KV capacity of {one['name']} differ by over 1 %."
+        if one["up"] is False:
+            yield f"{one['name']} does not answer."
+        if one["dropped_intervals"]:
+            reasons = ", ".join(f"{reason} {count}" for reason, count in one["dropped_intervals"].items())
+            yield f"Intervals of {one['name']} that cannot be true were left out: {reasons}."

@@ -1,0 +1,72 @@
+"""Facts that must outlive the exporter: one JSON file, written whole or not at all."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from tidegauge.model import EngineFacts, StartupFacts
+from tidegauge.state.backend import Remembered
+
+FORMAT: Final = 1
+
+
+class StoreError(Exception):
+    """The state file cannot be read or written; the message names it."""
+
+
+@attrs.frozen
+class Kept:
+    """What is kept: startup facts by backend, the largest fan-out seen by fleet."""
+
+    backends: Mapping[str, Remembered] = attrs.field(factory=dict)
+    largest_fan_out: Mapping[str, int] = attrs.field(factory=dict)
+
+
+def load(path: Path) -> Kept:
+    """What the file holds; nothing if there is none yet. Raises StoreError for a file that is not ours."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Kept()
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise StoreError(msg) from error
+    try:
+        data = json.loads(text)
+        if data["format"] != FORMAT:
+            msg = f"{path}: expected format {FORMAT}, found {data['format']!r}"
+            raise StoreError(msg)
+        backends = {name: _remembered(entry) for name, entry in data["backends"].items()}
+        return Kept(backends, {name: int(value) for name, value in data["largest_fan_out"].items()})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"{path}: expected tidegauge's state, found something else ({type(error).__name__}: {error})"
+        raise StoreError(msg) from error
+
+
+def save(path: Path, kept: Kept) -> None:
+    """Replace the file's content. Raises StoreError, and leaves the old file, where that fails."""
+    data = {
+        "format": FORMAT,
+        "backends": {name: attrs.asdict(entry) for name, entry in kept.backends.items()},
+        "largest_fan_out": dict(kept.largest_fan_out),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(data, stream, indent=1)
+        Path(temporary).replace(path)
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error}"
+        raise StoreError(msg) from error
+
+
+def _remembered(entry: dict[str, Any]) -> Remembered:
+    startup = dict(entry["startup"])
+    engines = tuple(EngineFacts(**engine) for engine in startup.pop("engines"))
+    return Remembered(float(entry["process_start"]), StartupFacts(engines=engines, **startup))

@@ -1,0 +1,78 @@
+"""The aiohttp application; it knows nothing but what the `Exporter` protocol offers."""
+
+import html
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.aiohttp import make_aiohttp_handler
+
+import tidegauge
+from tidegauge.collectors import FiguresCollector
+from tidegauge.derive.figures import Figures
+from tidegauge.report.document import document
+from tidegauge.web.events import EventsHandler
+
+_LINKS: Final = (
+    ("/metrics", "metrics"),
+    ("/api/v1/report", "the report as JSON"),
+    ("/-/healthy", "liveness"),
+    ("/-/ready", "readiness"),
+)
+
+
+class Exporter(Protocol):
+    """What the pages show."""
+
+    def figures(self) -> Figures:
+        """The figures of now."""
+
+    def waiting_for(self) -> list[str]:
+        """Backends that have not been polled once yet."""
+
+
+def build(exporter: Exporter, events: EventsHandler) -> web.Application:
+    """The application: `/metrics` with content negotiation, health, events and report."""
+    registry = CollectorRegistry()
+    registry.register(FiguresCollector(exporter.figures))
+
+    async def healthy(_: web.Request) -> web.Response:
+        return web.Response(text="healthy\n")
+
+    async def ready(_: web.Request) -> web.Response:
+        missing = exporter.waiting_for()
+        if missing:
+            return web.Response(status=503, text=f"not polled yet: {', '.join(missing)}\n")
+        return web.Response(text="ready\n")
+
+    async def report(_: web.Request) -> web.Response:
+        return web.json_response(document(exporter.figures()))
+
+    async def landing(_: web.Request) -> web.Response:
+        return web.Response(text=_landing(exporter.figures()), content_type="text/html")
+
+    app = web.Application(client_max_size=events.max_body)
+    handler: Any = make_aiohttp_handler(registry)
+    app.router.add_get("/metrics", handler)
+    app.router.add_get("/-/healthy", healthy)
+    app.router.add_get("/-/ready", ready)
+    app.router.add_get("/api/v1/report", report)
+    app.router.add_post("/api/v1/events", events.handle)
+    app.router.add_get("/", landing)
+    return app
+
+
+def _landing(figures: Figures) -> str:
+    links = "".join(f'<li><a href="{path}">{path}</a> {what}</li>' for path, what in _LINKS)
+    rows = "".join(
+        f"<tr><td>{html.escape(one.name)}</td><td>{html.escape(one.history.fleet)}</td>"
+        f"<td>{'up' if one.history.up else 'down' if one.history.up is False else 'not polled yet'}</td></tr>"
+        for one in figures.backends
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tidegauge</title>'
+        "<style>body{font:16px sans-serif;margin:2rem;max-width:50rem}td,th{padding:.2rem 1rem .2rem 0;"
+        "text-align:left}</style></head><body>"
+        f"<h1>tidegauge {tidegauge.__version__}</h1><p>Where the latency of a vLLM fleet goes.</p><ul>{links}</ul>"
+        f"<table><tr><th>backend</th><th>fleet</th><th>state</th></tr>{rows}</table></body></html>"
+    )
