@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 import tidegauge
+from tidegauge import config as configuration
+from tidegauge.config import Listen
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = Path(sys.executable).with_name("docker-compose")
@@ -22,6 +24,7 @@ PROMTOOLS = {
     "newer": shutil.which("promtool", path=str(ROOT / "build/newer/usr/bin")),
 }
 PORT = 10010
+PROFILES = ("compose", "demo")
 STACK = {"exporter", "prometheus", "alertmanager", "grafana"}
 DEMO = {"vllm-a", "vllm-b", "workload"}
 
@@ -41,6 +44,12 @@ def resolve(env_file: Path = Path(os.devnull), **variables: str) -> dict[str, An
 
 def settings(grafana: dict[str, Any]) -> dict[str, str]:
     return {key: value for key, value in grafana["environment"].items() if value}
+
+
+def exporter_config(profile: str) -> configuration.Config:
+    """The exporter's own reading of the file that compose mounts for the profile."""
+    path = ROOT / f"exporter/tidegauge.{profile}.yml"
+    return configuration.load(path.read_text(), str(path), {})
 
 
 @pytest.fixture(scope="module", params=["", "demo"], ids=["default", "demo"])
@@ -199,19 +208,18 @@ class TestPrometheus:
         renamed = match.expand(rule["replacement"].replace("${1}", r"\1")) if match else scraped
         assert stored == renamed
 
-    def test_one_name_per_backend(self):
-        """In the demo, what the exporter calls a backend is what Prometheus calls its instance."""
-        exporter = yaml.safe_load((ROOT / "exporter/tidegauge.demo.yml").read_text())
-        targets = yaml.safe_load((ROOT / "stack/targets/demo/vllm.yml").read_text())
-        assert [backend["name"] for backend in exporter["backends"]] == targets[0]["targets"]
-        assert DEMO - {"workload"} == {target.split(":")[0] for target in targets[0]["targets"]}
+    @pytest.mark.parametrize("profile", PROFILES)
+    def test_one_name_per_backend(self, profile):
+        """What the exporter calls a backend is what Prometheus calls its instance."""
+        targets = yaml.safe_load((ROOT / f"stack/targets/{profile}/vllm.yml").read_text())
+        assert [backend.name for backend in exporter_config(profile).backends] == targets[0]["targets"]
 
-    @pytest.mark.parametrize("profile", ["compose", "demo"])
+    @pytest.mark.parametrize("profile", PROFILES)
     def test_one_port_for_the_exporter(self, services, profile):
         """Configuration, compose file, image and Prometheus agree on where the exporter listens."""
-        listen = yaml.safe_load((ROOT / f"exporter/tidegauge.{profile}.yml").read_text())["listen"]
+        listen = exporter_config(profile).listen
         targets = yaml.safe_load((ROOT / f"stack/targets/{profile}/tidegauge.yml").read_text())
-        assert f"0.0.0.0:{PORT}" == listen
+        assert listen == Listen("0.0.0.0", PORT)
         assert targets == [{"targets": [f"exporter:{PORT}"]}]
         assert services["exporter"]["ports"][0]["target"] == PORT
         assert f"127.0.0.1:{PORT}/-/healthy" in services["exporter"]["healthcheck"]["test"][-1]

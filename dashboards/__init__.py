@@ -1,0 +1,1 @@
+"""Grafana boards, generated from the catalogue: `python -m dashboards.generate`."""

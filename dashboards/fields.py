@@ -1,0 +1,76 @@
+"""What a panel says about its values: queries, colours, thresholds, overrides, as plain values and Grafana's JSON."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+Json: TypeAlias = dict[str, Any]
+
+# Okabe and Ito's palette: told apart with every kind of colour blindness. A stage keeps its colour on every board.
+ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+    "#999999",
+)
+STAGE_COLOURS: Final = {"client": PURPLE, "queue": VERMILION, "prefill": ORANGE, "decode": BLUE, "other": GREY}
+GOOD, WARN, BAD, NEUTRAL = BLUE, ORANGE, VERMILION, GREY
+
+
+@attrs.frozen
+class Query:
+    """One PromQL query of a panel; `instant` queries give one value per series, as tables need."""
+
+    expr: str
+    legend: str = "__auto"
+    instant: bool = False
+
+
+@attrs.frozen
+class Column:
+    """A column of a table: an instant query that gives one value per row, its heading and unit."""
+
+    title: str
+    expr: str
+    unit: str
+    steps: tuple[tuple[float | None, str], ...] = ()
+    mappings: tuple[Json, ...] = ()
+
+
+def steps(*pairs: tuple[float | None, str]) -> Json:
+    """Absolute thresholds: the first pair is the base, its bound None."""
+    return {"mode": "absolute", "steps": [{"value": bound, "color": colour} for bound, colour in pairs]}
+
+
+def override(field: str, **properties: Any) -> Json:
+    """Field configuration for the series of that name; a keyword's double underscore is a dot in the property's id."""
+    return {
+        "matcher": {"id": "byName", "options": field},
+        "properties": [{"id": key.replace("__", "."), "value": value} for key, value in properties.items()],
+    }
+
+
+def coloured(colours: Mapping[str, str]) -> list[Json]:
+    """One fixed colour per series name."""
+    return [override(name, color={"mode": "fixed", "fixedColor": colour}) for name, colour in colours.items()]
+
+
+def state(value: float, text: str, colour: str) -> Json:
+    """What to show instead of the number."""
+    return {"type": "value", "options": {f"{value:g}": {"text": text, "color": colour}}}
+
+
+def column_override(column: Column) -> Json:
+    properties: Json = {"unit": column.unit, "noValue": "-"}
+    if column.steps:
+        properties["thresholds"] = steps(*column.steps)
+    if column.steps or column.mappings:
+        properties["custom__cellOptions"] = {"type": "color-background", "mode": "basic"}
+    if column.mappings:
+        properties["mappings"] = list(column.mappings)
+    return override(column.title, **properties)

@@ -1,0 +1,34 @@
+"""Write every board to `dashboards/json`, and take away what no board writes: `python -m dashboards.generate`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from dashboards import latency
+from dashboards.fields import Json
+
+BOARDS: Final[dict[str, Callable[[], Json]]] = {
+    "latency": latency.board,
+}
+FOLDER: Final = Path(__file__).parent / "json"
+
+
+def files() -> dict[str, str]:
+    """The text of each generated file, by its name."""
+    return {f"{name}.json": json.dumps(make(), indent=2, ensure_ascii=False) + "\n" for name, make in BOARDS.items()}
+
+
+def main() -> None:
+    """Make the folder hold the boards and nothing else."""
+    FOLDER.mkdir(exist_ok=True)
+    boards = files()
+    for name, text in boards.items():
+        (FOLDER / name).write_text(text)
+    for orphan in FOLDER.glob("*.json"):
+        if orphan.name not in boards:
+            orphan.unlink()
+
+
+if __name__ == "__main__":
+    main()

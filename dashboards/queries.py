@@ -1,0 +1,57 @@
+"""PromQL builders over the catalogue: names and labels come from there, the boards' variables are added here."""
+
+from typing import Final
+
+from tidegauge.catalogue import Recorded, Series
+from tidegauge.catalogue import labels as lb
+
+FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$backend", lb.FLEET: "$fleet"}
+_SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
+_ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
+
+
+def select(series: Series | Recorded, **labels: str) -> str:
+    """A selector of the series with the given label values, filtered by every variable whose label it has.
+
+    A series of the queue split has the labels of its side only: the server's are filtered by backend and model, the
+    caller's by fleet. A label value that begins with `~` is a regular expression. KeyError for a label that the series
+    has not got.
+    """
+    unknown = set(labels) - set(series.labels)
+    if unknown:
+        raise KeyError(f"{series.name} has no label {', '.join(sorted(unknown))}")
+    side = _SIDES.get(labels.get(lb.WHERE, ""), tuple(FILTERS))
+    given = [f'{name}=~"{value[1:]}"' if value[:1] == "~" else f'{name}="{value}"' for name, value in labels.items()]
+    filters = [
+        f'{name}=~"{variable}"'
+        for name, variable in FILTERS.items()
+        if name in series.labels and name in side and name not in labels
+    ]
+    return f"{series.name}{{{', '.join((*given, *filters))}}}"
+
+
+def by(aggregation: str, expr: str, *labels: str) -> str:
+    """The aggregation of an expression, down to the given labels."""
+    return f"{aggregation} by ({', '.join(labels)}) ({expr})" if labels else f"{aggregation}({expr})"
+
+
+def weighted_mean(value: str, weight: str, *labels: str) -> str:
+    """Mean of a per-backend value over backends, each weighed by its requests; values without a weight drop out."""
+    joined = f"* {_ON_BACKEND} group_left () {weight}"
+    return f"{by('sum', f'{value} {joined}', *labels)} / {by('sum', f'{value} ^ 0 {joined}', *labels)}"
+
+
+def share_of(part: str, whole: str, weight: str, label: str) -> str:
+    """Weighted time in each value of the label over weighted time in all: what `weighted_mean` gives, as a share."""
+    parts = by("sum", f"{part} * {_ON_BACKEND} group_left () {weight}", label)
+    return f"{parts} / on () group_left () {by('sum', f'{whole} * {_ON_BACKEND} {weight}')}"
+
+
+def otherwise(expr: str, *fallbacks: str) -> str:
+    """The first of the expressions that has a value, for each set of labels."""
+    return " or ".join(f"({part})" for part in (expr, *fallbacks))
+
+
+def reads(*series: Series | Recorded) -> str:
+    """The sentence of a description that names the series behind a panel."""
+    return f"Reads {', '.join(f'`{one.name}`' for one in series)}."
