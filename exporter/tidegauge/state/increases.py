@@ -18,6 +18,8 @@ PHASES: Final = (vllm.QUEUE, vllm.PREFILL, vllm.DECODE)
 LATENCIES: Final = (vllm.E2E, *PHASES, vllm.INFERENCE)
 CLOCK_SKEW_SECONDS: Final = 60.0
 """How far the clocks of exporter and server may differ when a process start is compared with a poll."""
+TORN_SECONDS: Final = 60.0
+"""The least that a torn page may be off by, see `_torn`."""
 
 
 @attrs.frozen
@@ -111,7 +113,7 @@ class Increases:
             for key, now in page.histograms.items()
             if (rise := _rise(now, self._histograms.get(key), from_zero=new_from_zero)) is not None
         }
-        dropped = _drop_poisoned(rises, uptime)
+        dropped = _drop_poisoned(rises, page.histograms, uptime)
         return Increase(
             at, seconds, counters, _sum_engines(rises), restarted=from_zero and self._at is not None, dropped=dropped
         )
@@ -145,20 +147,39 @@ def _rise(now: Histogram, before: Histogram | None, *, from_zero: bool) -> Histo
     )
 
 
-def _drop_poisoned(rises: dict[SeriesKey, Histogram], uptime: float) -> dict[str, int]:
+def _drop_poisoned(
+    rises: dict[SeriesKey, Histogram], page: Mapping[SeriesKey, Histogram], uptime: float
+) -> dict[str, int]:
     """Take the latency histograms of a model out of *rises* where one of them cannot be true."""
     dropped: dict[str, int] = {}
     for owner in {key._replace(family="") for key in rises if key.family in LATENCIES}:
-        group = {family: rises.get(owner._replace(family=family)) for family in LATENCIES}
-        reason = _poison({family: rise for family, rise in group.items() if rise is not None}, uptime)
+        keys = [owner._replace(family=family) for family in LATENCIES]
+        group = {key.family: rises[key] for key in keys if key in rises}
+        reason = _poison(group, _torn(page.get(owner._replace(family=vllm.E2E))), uptime)
         if reason:
             dropped[reason] = dropped.get(reason, 0) + 1
-            for family in LATENCIES:
-                rises.pop(owner._replace(family=family), None)
+            for key in keys:
+                rises.pop(key, None)
     return dropped
 
 
-def _poison(group: Mapping[str, Histogram], uptime: float) -> str | None:
+def _torn(e2e: Histogram | None) -> float:
+    """What one observation may be worth that a page has in one sum and not yet in a count or another sum.
+
+    vLLM answers a scrape while it books requests, so a page can be torn by one of them; twice the longest request so
+    far is a generous measure of it, and far below the host uptimes that poison sums.
+    """
+    if e2e is None:
+        return TORN_SECONDS
+    filled = [
+        edge
+        for edge, below, upto in zip(e2e.edges, (0.0, *e2e.cumulative), e2e.cumulative, strict=False)
+        if upto > below and isfinite(edge)
+    ]
+    return max(2 * max(filled, default=0.0), TORN_SECONDS)
+
+
+def _poison(group: Mapping[str, Histogram], torn: float, uptime: float) -> str | None:
     """Why the latency rises of one engine cannot be true, or None.
 
     A stage lies within its request, and all of a request's histograms move at once, so no stage's sum can rise by
@@ -167,12 +188,12 @@ def _poison(group: Mapping[str, Histogram], uptime: float) -> str | None:
     for rise in group.values():
         if rise.sum is not None and rise.sum < 0:
             return "sum_fell"
-        if rise.sum is not None and isfinite(uptime) and rise.sum > _most(rise, uptime):
+        if rise.sum is not None and isfinite(uptime) and rise.sum > _most(rise, uptime) + torn:
             return "impossible"
     e2e = group.get(vllm.E2E)
     if e2e is None or e2e.sum is None or e2e.count is None:
         return None
-    limit = e2e.sum * 1.05 + 0.1 * e2e.count
+    limit = e2e.sum * 1.05 + 0.1 * e2e.count + torn
     stages = [rise.sum for family, rise in group.items() if family != vllm.E2E and rise.count == e2e.count]
     return "impossible" if any(total is not None and total > limit for total in stages) else None
 
