@@ -17,7 +17,8 @@ def _row(*cells: str) -> str:
 
 
 def _table(title: str, text: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [f"## {title}", "", text, "", _row(*head), _row(*("---" for _ in head)), *(_row(*row) for row in rows)]
+    intro = [text, ""] if text else []
+    lines = [f"## {title}", "", *intro, _row(*head), _row(*("---" for _ in head)), *(_row(*row) for row in rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -40,13 +41,11 @@ def metrics_page() -> str:
         ("series", "unit", "labels", "meaning"),
         ((f"`{s.name}`", s.unit, _code(s.labels), s.help) for s in RECORDED),
     )
-    labels = _table("Labels", "", ("label", "meaning"), ((f"`{k}`", v) for k, v in LABELS.items())).replace(
-        "\n\n\n", "\n\n"
-    )
+    labels = _table("Labels", "", ("label", "meaning"), ((f"`{k}`", v) for k, v in LABELS.items()))
     thresholds = _table(
         "Default thresholds",
         "The exporter's configuration and the mixin's `_config` override them.",
         ("key", "default", "unit", "meaning"),
         ((f"`{t.key}`", f"{t.value:g}", t.unit, t.meaning) for t in THRESHOLDS),
     )
-    return "\n".join((_HEAD, exported, recorded, labels, thresholds))
+    return f"{_HEAD}\n{exported}\n{recorded}\n{labels}\n{thresholds}"

@@ -1,0 +1,5 @@
+"""Every group of cases."""
+
+from tests.rules import cases_split
+
+GROUPS = [*cases_split.GROUPS]

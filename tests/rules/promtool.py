@@ -1,0 +1,140 @@
+"""Cases for promtool in a compact form: groups of series with the values and alerts that the rules must make of them.
+
+Every sample lies on a step of 30 s, and the rules are evaluated once per step, recording rules first.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote_plus
+
+import attrs
+import yaml
+
+from tidegauge.catalogue import Recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "recording_rules" / "rules.yaml"
+ALERTS = ROOT / "alerts" / "alerts.yaml"
+NEWER = ROOT / "build" / "newer" / "usr" / "bin" / "promtool"
+STEP = 30
+BOARD = "http://127.0.0.1:3000/d/tidegauge-decomposition?from=now-1h&to=now"
+
+Kind = Literal["fires", "just_short", "healthy", "no_data", "reset"]
+Series = dict[str, str]
+
+
+def labels(**values: str) -> str:
+    """A label set as PromQL writes it; empty labels are left out."""
+    inside = ",".join(f'{key}="{value}"' for key, value in sorted(values.items()) if value)
+    return f"{{{inside}}}"
+
+
+def series(name: str, values: Iterable[float | None] | str, **label_values: str) -> Series:
+    """One input series; a None is a sample that is missing, a text is promtool's own notation."""
+    text = values if isinstance(values, str) else " ".join("_" if v is None else f"{v:.12g}" for v in values)
+    return {"series": name + labels(**label_values), "values": text}
+
+
+@attrs.frozen
+class Value:
+    """What a recorded series, rounded to *to*, must hold at minute *at*: by label set, and nothing else."""
+
+    recorded: Recorded
+    at: float
+    samples: Mapping[str, float]
+    matcher: str = ""
+    to: float = 0.001
+
+    def as_yaml(self) -> dict[str, Any]:
+        rows = [{"labels": key, "value": value} for key, value in self.samples.items()]
+        return {
+            "expr": f"round({self.recorded.name}{self.matcher}, {self.to})",
+            "eval_time": f"{round(self.at * 60)}s",
+            "exp_samples": rows,
+        }
+
+
+@attrs.frozen
+class Firing:
+    """One alert that fires: its labels, without the name, and its text."""
+
+    labels: Mapping[str, str]
+    summary: str
+    description: str
+
+    def as_yaml(self, alert: str) -> dict[str, Any]:
+        link = [f"&var-{key}={quote_plus(self.labels[key])}" for key in ("fleet", "backend", "model_name") if key in self.labels]
+        annotations = {
+            "summary": self.summary,
+            "description": self.description,
+            "runbook_url": f"docs/runbooks/{alert}.md",
+            "dashboard_url": BOARD + "".join(link),
+        }
+        return {"exp_labels": dict(self.labels), "exp_annotations": annotations}
+
+
+@attrs.frozen
+class Alert:
+    """Everything that fires under one alert's name at minute *at*."""
+
+    kind: Kind
+    name: str
+    at: float
+    firing: Sequence[Firing] = ()
+
+    def as_yaml(self) -> dict[str, Any]:
+        return {
+            "alertname": self.name,
+            "eval_time": f"{round(self.at * 60)}s",
+            "exp_alerts": [one.as_yaml(self.name) for one in self.firing],
+        }
+
+
+@attrs.frozen
+class Group:
+    """Series that share one timeline, and what must come of them."""
+
+    name: str
+    series: Sequence[Series] = ()
+    values: Sequence[Value] = ()
+    alerts: Sequence[Alert] = ()
+
+    def as_yaml(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "interval": f"{STEP}s",
+            "input_series": list(self.series),
+            "promql_expr_test": [value.as_yaml() for value in self.values],
+            "alert_rule_test": [alert.as_yaml() for alert in self.alerts],
+        }
+
+
+def committed() -> dict[str, Any]:
+    """The rules and alerts as committed, in one file's shape."""
+    files = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (RULES, ALERTS)]
+    return {"groups": [group for file in files for group in file["groups"]]}
+
+
+def run(binary: str, rules: dict[str, Any], groups: Iterable[Group], folder: Path) -> str:
+    """What promtool says against *rules*: empty if it has nothing to say."""
+    (folder / "rules.yaml").write_text(yaml.safe_dump(rules, width=10**6), encoding="utf-8")
+    test = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": f"{STEP}s",
+        "group_eval_order": [group["name"] for group in rules["groups"]],
+        "tests": [group.as_yaml() for group in groups],
+    }
+    (folder / "test.yaml").write_text(yaml.safe_dump(test, width=10**6, sort_keys=False), encoding="utf-8")
+    done = subprocess.run(
+        [binary, "test", "rules", "test.yaml"],
+        cwd=folder,
+        env={**os.environ, "TZ": "UTC"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
