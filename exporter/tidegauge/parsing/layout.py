@@ -130,11 +130,10 @@ class Layout:
                 self._floors[index] = _LOWEST if self._places[index].part == "sum" else 0.0
 
     def _distinct(self) -> list[Line]:
-        seen: set[tuple[str, samples.Labels]] = set()
+        seen: set[str] = set()
         distinct: list[Line] = []
         for index, place in self._places.items():
-            series = self.series[self._heads[index]]
-            identity = series.name, series.labels
+            identity = self.series[self._heads[index]].identity
             if identity in seen:
                 self._problems["duplicate"] += 1
             else:

@@ -3,9 +3,11 @@
 This is the slow, careful reading. `tidegauge.parsing.layout` does it once per series and remembers the outcome.
 """
 
+import functools
 import math
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal
 
 import attrs
@@ -59,17 +61,19 @@ class Place:
 class Series:
     """A series as a page spells it.
 
-    `head` is the text of the line up to its number. `place` is None for series that are not ours, `router` true for
-    one of vLLM's families that a router reports about other machines.
+    `head` is the text of the line up to its number, `identity` its name and labels in one spelling, empty for series
+    that are not ours. These have no `place`; `router` is true for one of vLLM's families that a router reports about
+    other machines.
     """
 
     head: str
     name: str
-    labels: Labels = ()
+    identity: str = ""
     place: Place | None = None
     router: bool = False
 
 
+@functools.lru_cache(maxsize=16)
 def names(prefixes: tuple[str, ...]) -> Mapping[str, Name]:
     """Every full sample name that is read: prefixes x families in all their spellings x suffixes.
 
@@ -83,7 +87,7 @@ def names(prefixes: tuple[str, ...]) -> Mapping[str, Name]:
                 name = Name(family, part, age * len(prefixes) + position)
                 table.setdefault(f"{prefix}{spelling}{suffix}", name)
     table.setdefault(vllm.PROCESS_START, Name(vllm.PROCESS_START, "start", 0))
-    return table
+    return MappingProxyType(table)
 
 
 def _spellings() -> list[tuple[str, str]]:
@@ -115,7 +119,8 @@ def parse(line: str, table: Mapping[str, Name]) -> tuple[Series, str]:
     labels = _labels(match["labels"] or "")
     router = _ROUTER_LABEL in labels and not (vllm.MODEL_NAME in labels or vllm.ENGINE in labels)
     place = None if router else _place(name, labels)
-    return Series(match["head"], match["name"], tuple(sorted(labels.items())), place, router), match["tail"]
+    identity = f"{match['name']} {sorted(labels.items())}"
+    return Series(match["head"], match["name"], identity, place, router), match["tail"]
 
 
 def _labels(text: str) -> dict[str, str]:
