@@ -8,7 +8,7 @@ fast; the outcome never depends on which of the two ways a page was read.
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import getitem, le, ne
 from typing import TypeVar
@@ -23,6 +23,8 @@ _NO_HEAD = "\n"  # no line begins with it
 _GAUGES = frozenset(family for family, kind in vllm.KINDS.items() if kind == "gauge")
 _NOT_MEASURED = -1.0
 _LOWEST = -sys.float_info.max
+
+_CUT: Callable[[str, slice], str] = getitem
 
 T = TypeVar("T")
 
@@ -70,7 +72,7 @@ class Layout:
         new = list(map(lines.__getitem__, changed))
         if not all(map(str.startswith, new, map(self._heads.__getitem__, changed))):
             return False
-        tails = list(map(getitem, new, map(self._cuts.__getitem__, changed)))
+        tails = list(map(_CUT, new, map(self._cuts.__getitem__, changed)))
         try:
             numbers = list(map(float, tails))
         except ValueError:  # timestamps, exemplars, damage
