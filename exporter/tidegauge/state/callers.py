@@ -10,6 +10,7 @@ import attrs
 
 from tidegauge.catalogue import exported
 from tidegauge.model import Barrier, Histogram, SeriesKey
+from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Event, Healthy, Wait
 from tidegauge.state.increases import Increase
 from tidegauge.state.windows import Window
 
@@ -105,6 +106,20 @@ class FleetCallersState:
     def healthy(self, caller: str, at: float, value: float) -> None:
         """The caller believes so many backends to be healthy."""
         self._latest(self._healthy, caller, at, value)
+
+    def book(self, caller: str, event: Event) -> None:
+        """Take one event of *caller*."""
+        match event:
+            case BarrierOpened():
+                self.opened(caller, event.id, event.at, event.fan_out)
+            case BarrierClosed():
+                self.closed(caller, event.id, event.at)
+            case Wait():
+                self.waited(event.at, event.seconds)
+            case Ceiling():
+                self.ceiling(caller, event.at, event.value)
+            case Healthy():
+                self.healthy(caller, event.at, event.value)
 
     def snapshot(self, now: float) -> FleetCallers:
         """The fleet's callers as of *now*; what is older than the window has left."""

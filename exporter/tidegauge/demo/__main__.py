@@ -1,0 +1,90 @@
+"""`make demo`: the case on a simulated fleet, from real pages to a delivered page, and the report."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tidegauge.demo.layout import Ports, lay_out, repository
+from tidegauge.demo.processes import DemoError, free_ports
+from tidegauge.demo.scenarios import SCENARIOS
+from tidegauge.demo.stack import Stack
+from tidegauge.report import live, text
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 if every step of the scenario happened, 1 with what is missing otherwise, 130 after Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    try:
+        asyncio.run(_cancellable(_demo(arguments, console)))
+    except DemoError as error:
+        console.print(f"[bold red]The demo is incomplete:[/] {error}")
+        return 1
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        console.print("stopped")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = argparse.ArgumentParser(prog="python -m tidegauge.demo", description=__doc__)
+    flags.add_argument("--scenario", choices=sorted(SCENARIOS), default="caller")
+    flags.add_argument("--stay", action="store_true", help="keep everything running until Ctrl-C")
+    for name in ("exporter", "prometheus", "alertmanager", "inbox"):
+        flags.add_argument(f"--{name}-port", type=int, default=0, metavar="PORT", help="default: a free one")
+    return flags
+
+
+async def _cancellable(work: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await task
+
+
+async def _demo(arguments: argparse.Namespace, console: Console) -> None:
+    scenario = SCENARIOS[arguments.scenario]
+    root = repository()
+    wanted = [arguments.exporter_port, arguments.prometheus_port, arguments.alertmanager_port, arguments.inbox_port]
+    exporter, prometheus, alertmanager, inbox, *servers = free_ports([*wanted, *[0] * len(scenario.servers)])
+    ports = Ports(exporter, prometheus, alertmanager, inbox, tuple(servers))
+    with tempfile.TemporaryDirectory(prefix="tidegauge-demo-") as name:
+        folder = Path(name)
+        lay_out(root, folder, ports)
+        async with Stack(folder, ports, console) as stack:
+            await stack.start(scenario.servers)
+            async with stack.traffic(scenario.ceiling) as traffic:
+                await scenario.play(stack, traffic)
+                await _finish(stack, ports, console)
+                if arguments.stay:
+                    console.print("\nStaying up; Ctrl-C ends it.")
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.Event().wait()
+
+
+async def _finish(stack: Stack, ports: Ports, console: Console) -> None:
+    """The report from the running exporter, and where to look."""
+    console.rule("the report")
+    text.show(await live.from_exporter(stack.exporter), console)
+    console.rule("where to look (while it runs: make up)")
+    for what, port, path in (
+        ("exporter", ports.exporter, "/"),
+        ("exporter's series", ports.exporter, "/metrics"),
+        ("Prometheus alerts", ports.prometheus, "/alerts"),
+        ("Alertmanager", ports.alertmanager, "/"),
+        *(("simulated vLLM", port, "/metrics") for port in ports.servers),
+    ):
+        console.print(f"  {what:18} http://127.0.0.1:{port}{path}")
+    console.print("  runbooks           docs/runbooks/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
