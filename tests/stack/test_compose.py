@@ -26,7 +26,8 @@ PROMTOOLS = {
 PORT = 10010
 PROFILES = ("compose", "demo")
 STACK = {"exporter", "prometheus", "alertmanager", "grafana"}
-DEMO = {"vllm-a", "vllm-b", "workload"}
+SERVERS = ("vllm-a", "vllm-b")
+DEMO = {*SERVERS, "workload"}
 
 
 def run_compose(*arguments: str, env_file: Path = Path(os.devnull), **variables: str) -> str:
@@ -136,6 +137,44 @@ class TestServices:
         for bind in binds:
             assert Path(bind["source"]).exists(), bind["source"]
             assert bind["read_only"], bind["source"]
+
+
+class TestDemo:
+    @pytest.mark.parametrize("name", sorted(DEMO))
+    def test_commands_are_understood(self, name):
+        """The module that each demo service runs takes the flags it is given."""
+        service = resolve(COMPOSE_PROFILES="demo")["services"][name]
+        command = [sys.executable, *service["entrypoint"][1:], *service["command"], "--help"]
+        done = subprocess.run(command, cwd=ROOT / "exporter", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        flags = {part.split("=")[0] for part in service["command"] if part.startswith("--")}
+        assert flags <= set(re.findall(r"--[a-z-]+", done.stdout))
+
+    def test_servers_write_where_the_exporter_reads(self):
+        """Each simulated server's log is the file that the exporter's configuration follows, on one volume."""
+        services = resolve(COMPOSE_PROFILES="demo")["services"]
+        logs = {
+            f"{name}:8000": services[name]["command"][services[name]["command"].index("--log") + 1] for name in SERVERS
+        }
+        assert logs == {backend.name: backend.log.file for backend in exporter_config("demo").backends}
+        mounts = [
+            next(v for v in services[n]["volumes"] if v["target"] == "/var/log/vllm") for n in (*SERVERS, "exporter")
+        ]
+        assert {"vllm-logs"} == {mount["source"] for mount in mounts}
+
+    def test_servers_differ(self):
+        """Two backends that are equal show nothing."""
+        services = resolve(COMPOSE_PROFILES="demo")["services"]
+        assert services["vllm-a"]["command"][6:] != services["vllm-b"]["command"][6:]
+
+    def test_workload_calls_the_watched_servers(self):
+        """The caller loads the fleet that the exporter watches, and reports to it as that fleet."""
+        command = resolve(COMPOSE_PROFILES="demo")["services"]["workload"]["command"]
+        backends = exporter_config("demo").backends
+        called = [part.removeprefix("--backend=") for part in command if part.startswith("--backend=")]
+        assert called == [backend.url.removesuffix("/metrics") for backend in backends]
+        assert {f"--fleet={backend.fleet}" for backend in backends} <= set(command)
+        assert f"--exporter=http://exporter:{PORT}" in command
 
 
 class TestGrafana:
