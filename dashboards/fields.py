@@ -18,7 +18,7 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
     "#CC79A7",
     "#999999",
 )
-STAGE_COLOURS: Final = {"client": PURPLE, "queue": VERMILION, "prefill": ORANGE, "decode": BLUE, "other": GREY}
+STAGE_COLOURS: Final = {"client": PURPLE, "queue": VERMILION, "prefill": GREEN, "decode": BLUE, "other": GREY}
 GOOD, WARN, BAD, NEUTRAL = BLUE, ORANGE, VERMILION, GREY
 
 

@@ -1,4 +1,7 @@
-"""Board "Where does the latency go": decomposition, gain ceilings, queue split, skew between backends."""
+"""Board "Where does the latency go": decomposition, gain ceilings, queue split, skew between backends.
+
+One function per panel, in the order of the board: long, and read like the board.
+"""
 
 from typing import Final
 
@@ -34,7 +37,11 @@ NO_SKEW: Final = "needs two busy backends"
 
 _REQUESTS = select(rc.WINDOW_REQUESTS)
 _E2E = select(rc.E2E_MEAN)
-_SHARES = share_of(select(rc.STAGE_MEAN, stage=f"~{'|'.join(SERVER_STAGES)}"), _E2E, _REQUESTS, lb.STAGE)
+
+
+def _share(stage: str) -> str:
+    """Share of end-to-end time over the chosen backends; a stage that begins with `~` is a regular expression."""
+    return share_of(select(rc.STAGE_MEAN, stage=stage), _E2E, _REQUESTS, lb.STAGE)
 
 
 def board() -> Json:
@@ -90,7 +97,7 @@ def _largest_stage() -> object:
         "The stage with the largest share of end-to-end time: nothing done to another stage can gain more than that "
         f"one has. {reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        Query(f"topk(1, {_SHARES})", "{{stage}}", instant=True),
+        Query(f"topk(1, {_share('~' + '|'.join(SERVER_STAGES))})", "{{stage}}", instant=True),
         named=True,
         decimals=1,
     )
@@ -145,7 +152,7 @@ def _unreachable() -> object:
 
 
 def _stages() -> p.Row:
-    return p.Row("Decomposition", 9, ((_stage_means(), 8), (_stage_shares(), 8), (_residual(), 8)))
+    return p.Row("Decomposition", 11, ((_stage_means(), 12), (_stage_shares(), 12)))
 
 
 def _stage_means() -> object:
@@ -173,7 +180,7 @@ def _stage_shares() -> object:
         "Summed time in the stage over summed end-to-end time. The four add up to 1. "
         f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        [Query(_SHARES, "{{stage}}")],
+        [Query(_share(stage), "{{stage}}") for stage in SERVER_STAGES],
         stack="normal",
         limits=(0, 1),
         overrides=coloured(STAGE_COLOURS),
@@ -193,7 +200,11 @@ def _residual() -> object:
 
 
 def _gains() -> p.Row:
-    return p.Row("What an optimisation can gain at most", 7, ((_gain_ceilings(), 12), (_gain_note(), 12)))
+    return p.Row(
+        "What an optimisation can gain at most, and what no stage explains",
+        8,
+        ((_gain_ceilings(), 9), (_gain_note(), 6), (_residual(), 9)),
+    )
 
 
 def _gain_ceilings() -> object:
@@ -203,7 +214,7 @@ def _gain_ceilings() -> object:
         "The most that end-to-end time can fall when that fraction of the stage is removed. Choose it at the top. "
         f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        [Query(f"{_SHARES} * $cut", "{{stage}}", instant=True)],
+        [Query(f"{_share(stage)} * $cut", "{{stage}}", instant=True) for stage in SERVER_STAGES],
         overrides=coloured(STAGE_COLOURS),
     )
 

@@ -2,7 +2,7 @@
 
 grafanalib 0.7.1 writes what Grafana understood years ago: a hundred points per graph, means where the last value is
 meant, thresholds that begin at the text "null", options that today's panels do not read. The classes here say what a
-current Grafana reads, and `dashboards.cleaning` takes out what it no longer does.
+current Grafana reads, and `dashboards.cleaning` takes out what it no longer does. Long, because grafanalib has this one door.
 """
 
 import json
@@ -204,6 +204,7 @@ def bars(  # noqa: PLR0913  # a panel has this many independent properties
         "valueMode": "color",
         "namePlacement": "left",
         "sizing": "auto",
+        "text": {"titleSize": 14, "valueSize": 20},
     }
     return _panel(
         "bargauge",
@@ -237,7 +238,8 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
             "renameByName": {name: column.title for name, column in values.items()},
         },
     }
-    defaults = {"noValue": no_value, "custom": {"filterable": True}, "thresholds": steps((None, "transparent"))}
+    custom = {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 80}
+    defaults = {"noValue": no_value, "custom": custom, "thresholds": steps((None, "transparent"))}
     return _panel(
         "table",
         id_,

@@ -142,6 +142,21 @@ def test_one_line_is_a_placeholder():
 
 
 @pytest.mark.stack
+def test_health_check_tells_up_from_down(tools, tmp_path):
+    """The health check of docker-compose.yml succeeds on a running Alertmanager and fails on none."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    _, _, *arguments = compose["services"]["alertmanager"]["healthcheck"]["test"]
+
+    def health(address):
+        command = [tools[0], *(part.replace("127.0.0.1:9093", address) for part in arguments)]
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    with running(tools[1], tmp_path) as address:
+        assert health(address) == 0
+    assert health(address) != 0
+
+
+@pytest.mark.stack
 class TestInhibition:
     @pytest.mark.parametrize(
         ("alerts", "expected"),
