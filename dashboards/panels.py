@@ -2,7 +2,9 @@
 
 grafanalib 0.7.1 writes what Grafana understood years ago: a hundred points per graph, means where the last value is
 meant, thresholds that begin at the text "null", options that today's panels do not read. The classes here say what a
-current Grafana reads, and `dashboards.cleaning` takes out what it no longer does. Long, because grafanalib has this one door.
+current Grafana reads, and `dashboards.cleaning` takes out what it no longer does.
+
+Long, because grafanalib has this one door.
 """
 
 import json
