@@ -14,13 +14,14 @@ def select(series: Series | Recorded, **labels: str) -> str:
     """A selector of the series with the given label values, filtered by every variable whose label it has.
 
     A series of the queue split has the labels of its side only: the server's are filtered by backend and model, the
-    caller's by fleet. A label value that begins with `~` is a regular expression. KeyError for a label that the series
+    caller's by fleet; so is the client stage. A label value that begins with `~` is a regular expression. KeyError for a label that the series
     has not got.
     """
     unknown = set(labels) - set(series.labels)
     if unknown:
         raise KeyError(f"{series.name} has no label {', '.join(sorted(unknown))}")
-    side = _SIDES.get(labels.get(lb.WHERE, ""), tuple(FILTERS))
+    where = lb.CALLER if labels.get(lb.STAGE) == lb.CLIENT else labels.get(lb.WHERE, "")
+    side = _SIDES.get(where, tuple(FILTERS))
     given = [f'{name}=~"{value[1:]}"' if value[:1] == "~" else f'{name}="{value}"' for name, value in labels.items()]
     filters = [
         f'{name}=~"{variable}"'

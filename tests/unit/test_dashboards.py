@@ -49,6 +49,11 @@ class TestSelect:
         assert server == select(rc.WAVES, where=lb.SERVER)
         assert f'{rc.WAVES.name}{{where="caller", fleet=~"$fleet"}}' == select(rc.WAVES, where=lb.CALLER)
 
+    def test_client_stage_is_the_callers(self):
+        """The wait for the caller's slot has a fleet and no backend: choosing a backend does not hide it."""
+        expected = f'{ex.STAGE_SECONDS.name}{{stage="client", fleet=~"$fleet"}}'
+        assert expected == select(ex.STAGE_SECONDS, stage=lb.CLIENT)
+
     def test_given_values_replace_the_variable(self):
         """A label that is given is not filtered by its variable; `~` makes it a regular expression."""
         expected = f'{rc.STAGE_MEAN.name}{{backend="b", stage=~"queue|other", model_name=~"$model_name"}}'
