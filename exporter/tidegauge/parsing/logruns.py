@@ -89,7 +89,7 @@ class Run:
             case st.Ready():
                 self.started = self.started is not False
             case st.Failed():
-                self._failed(record, said)
+                self._failed(said)
 
     def cache(self, record: Record, sample: Sample) -> None:
         """Book the cache that an engine or one of its workers printed."""
@@ -117,7 +117,7 @@ class Run:
         if (size := said.values.get(st.DATA_PARALLEL_SIZE)) is not None:
             self.limit(st.DATA_PARALLEL_SIZE, size, st.TRUST_DEFAULT)  # a rank may see itself as the only one
 
-    def _failed(self, record: Record, said: st.Failed) -> None:
+    def _failed(self, said: st.Failed) -> None:
         if self.started is not None:
             return
         self.started = False

@@ -47,6 +47,7 @@ _LOG_LINE = re.compile(f"{re.sub(r'[(][?]P<[a-z]+>', '(?:', HEADER.pattern)}|{KN
 _ENGINE_LINE = re.compile(r"\((?P<name>EngineCore(?:_\w+)?) pid=\d+\)")
 _BEGINS = re.compile(
     rf"\s|[\[{{]|\S+ +\||{HEADER.pattern}|{PROCESS.pattern}|(?:DEBUG|INFO|WARNING|ERROR)\b|\d{{4}}-\d\d"
+    rf"|{KNOWN_START.pattern}"
 )
 _WIDEST: Final = 500
 _ANNOUNCEMENT = (st.Banner, st.Arguments, st.EngineStart)
