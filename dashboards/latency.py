@@ -152,7 +152,7 @@ def _unreachable() -> object:
 
 
 def _stages() -> p.Row:
-    return p.Row("Decomposition", 11, ((_stage_means(), 12), (_stage_shares(), 12)))
+    return p.Row("Decomposition", 12, ((_stage_means(), 12), (_stage_shares(), 12)))
 
 
 def _stage_means() -> object:
@@ -232,7 +232,7 @@ def _gain_note() -> object:
 
 def _queue() -> p.Row:
     return p.Row(
-        "Queue: who waits, and how long", 8, ((_late_ratio(), 8), (_late_seconds(), 8), (_waves(), 8), *_p50_p90())
+        "Queue: who waits, and how long", 9, ((_late_ratio(), 8), (_late_seconds(), 8), (_waves(), 8), *_p50_p90())
     )
 
 

@@ -14,8 +14,8 @@ def select(series: Series | Recorded, **labels: str) -> str:
     """A selector of the series with the given label values, filtered by every variable whose label it has.
 
     A series of the queue split has the labels of its side only: the server's are filtered by backend and model, the
-    caller's by fleet; so is the client stage. A label value that begins with `~` is a regular expression. KeyError for a label that the series
-    has not got.
+    caller's by fleet; so is the client stage. A label value that begins with `~` is a regular expression. KeyError for
+    a label that the series has not got.
     """
     unknown = set(labels) - set(series.labels)
     if unknown:
