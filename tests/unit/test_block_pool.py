@@ -42,6 +42,18 @@ class TestAccounting:
         pool.release(second)
         assert 19 == pool.free
 
+    def test_a_block_that_the_session_has_already_stays_a_private_duplicate(self):
+        """A request that computes again what is cached (its last block) adds nothing to the session's run."""
+        pool = BlockPool(20, caching=True)
+        pool.release(filled(pool, "a", "s", 4, 0))
+        again = pool.hold("b", "s", 3)
+        assert pool.grow(again, 1)
+        pool.publish(again, 4)
+        assert (3, 1) == (again.shared, again.own)
+        assert 19 - 4 - 1 == pool.free - 1  # three pinned, one private, the fourth cached block idle
+        pool.release(again)
+        assert (19, 4) == (pool.free, pool.cached("s", 9))
+
     @given(
         st.lists(
             st.tuples(st.integers(0, 2), st.integers(0, 5), st.integers(0, 4), st.booleans()), min_size=1, max_size=40

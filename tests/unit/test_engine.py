@@ -292,6 +292,7 @@ class TestAborts:
         assert 3 == sim.tally.histograms[vllm.TTFT].count
         assert 2 == sim.tally.histograms[vllm.E2E].count
         assert 12 == sim.tally.counters[vllm.PROMPT_TOKENS]
+        assert 6 + 3 + 2 == sim.tally.counters[vllm.OUTPUT_TOKENS]  # the step in which it left gave it none
         assert 8 == sim.tally.histograms[vllm.PROMPT_LENGTH].sum
         assert sim.pool.usable == sim.pool.free
 
@@ -342,6 +343,16 @@ class TestRefusals:
 
 
 class TestSettings:
+    def test_a_step_costs_what_the_model_says(self):
+        """Base, 5 prompt tokens, 6 decoding sequences and 7 tokens of context, each at its own price."""
+        assert 1 + 5 * 20 + 6 * 300 + 7 * 4000 == CostModel(1, 20, 300, 4000).step(5, 6, 7)
+
+    def test_decoding_sequences_pay_for_their_context(self):
+        """A lone request of 10 prompt tokens: the prompt's step, then steps over 10 and 11 tokens of context."""
+        cost = CostModel(1.0, 0.5, 0.25, 0.125, frontend=0, frontend_per_token=0, output=0)
+        done = run(Engine(attrs.evolve(SMALL, cost=cost)), ask("a", 10, 3))["a"]
+        assert (6.0, 2 * 1.25 + 21 * 0.125) == (done.prefill, done.decode)
+
     def test_the_case_reports_its_capacity(self):
         """The true-size server reports 1,490,818 tokens, and 11.37 requests of its window."""
         assert 1_490_818 == CASE.kv_cache_size_tokens

@@ -103,11 +103,10 @@ class BlockPool:
         if holding.shared:
             del self._runs[holding.session].pins[holding.owner]
             self._settle(holding.session)
-            if (_SESSION, holding.session) in self._idle:
-                self._idle.move_to_end((_SESSION, holding.session))
         holding.own = holding.shared = 0
 
     def _settle(self, session: str) -> None:
+        """Put what nobody holds of a run at the end of the queue: it was touched just now."""
         run, key = self._runs[session], (_SESSION, session)
         evictable = run.resident - run.pinned
         self.free += evictable - self._idle.pop(key, 0)
