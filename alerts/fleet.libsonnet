@@ -13,7 +13,7 @@ local slowest(text) = '{{ with printf "%s{fleet=%%q}" $labels.fleet | query }}%s
     groups+: [{
       name: 'tidegauge-fleet-alerts',
       rules: [{
-        board:: 'decomposition',
+        board:: 'latency',
         alert: 'VllmBackendSkew',
         // The slowest backend is named in the text, not in a label: two that take turns are one finding.
         expr: '%s > %s' % [recorded.fleet_skew, promql.number(config.thresholds.skew)],

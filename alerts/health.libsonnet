@@ -14,7 +14,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
       name: 'tidegauge-health-alerts',
       rules: [
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'VllmAdmissionStalled',
           // Gauges and token counters only: the per-request histograms stand still as well, and would still show the past.
           expr: '%s > 0 and %s == 0' % [recorded.in_flight, recorded.progress],
@@ -28,7 +28,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           },
         },
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'VllmBackendDown',
           // The second half speaks when there is nothing left to be 0: no target, no exporter, or no recording rule.
           expr: '%s == 0 or absent(%s)' % [recorded.backend_up, recorded.backend_up],
@@ -46,7 +46,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           },
         },
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'TidegaugeDown',
           // An exporter that was never there is not missed: the rules work without one.
           expr: '%s == 0 or absent(%s) and on () present_over_time(%s[%s])'

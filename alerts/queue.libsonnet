@@ -37,7 +37,7 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
       name: 'tidegauge-queue-alerts',
       rules: [
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'VllmQueueTimeBimodal',
           expr: '%s and %s' % [bimodal, costs],
           'for': config.holds.VllmQueueTimeBimodal,
@@ -50,7 +50,7 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
           },
         },
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'VllmQueueTimeBimodal',
           expr: '%s unless %s' % [bimodal, costs],
           'for': config.holds.VllmQueueTimeBimodal,
@@ -64,7 +64,7 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
           },
         },
         {
-          board:: 'decomposition',
+          board:: 'latency',
           alert: 'VllmQueueSaturated',
           expr: '%s > %s and %s' % [recorded.late_ratio, n(t.bimodal_late_high), costs],
           'for': config.holds.VllmQueueSaturated,

@@ -45,7 +45,7 @@ local catalogue = import 'catalogue.json';
     // Grafana, and the uid of the board that each alert links to.
     dashboardBaseUrl: 'http://127.0.0.1:3000',
     dashboards: {
-      decomposition: 'tidegauge-decomposition',
+      latency: 'tidegauge-latency',
     },
   },
 }

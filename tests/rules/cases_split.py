@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from tests.rules.promtool import Alert, Firing, Group, Value, labels
-from tests.rules.servers import EDGES, Phase, Server, exporter, polled, split_rows
-from tidegauge.catalogue import exported as ex
+from tests.rules.servers import EDGES, Phase, Server
 from tidegauge.catalogue import recorded as rec
 
 BIMODAL = "VllmQueueTimeBimodal"
@@ -18,11 +17,6 @@ SATURATED = "VllmQueueSaturated"
 SERVER_TEXT = (
     "The wait is in vLLM's own queue. Look first at requests running against max_num_seqs, then at KV-cache usage and "
     "preemptions, then at the per-step token budget."
-)
-CALLER_TEXT = (
-    "The wait is in the caller, for a slot of its own limiter; the servers never see it, their queues look empty and their "
-    "utilisation low. Look first at the limiter's ceiling against the calls launched at once, then at whether that ceiling "
-    "was ever measured."
 )
 
 
@@ -67,10 +61,13 @@ def waves(number: int) -> list[tuple[float, float]]:
     return [(10, 4 * wave) for wave in range(number)]
 
 
+WAVY = Row("60-40", [(60, 0), (40, 12)], 0.4, 1.667, 0.3, 13.75, 38.5, ("40%", "11.55s", "1.7", "54.55%"))
+QUIET = Row("quiet", [(100, 0.002)], 0, 1)
+ALL_WAIT = Row("all-wait", [(50, 20)], 1, None, 17.5, 19.5, 66.667, saturated=("100%", "20s", "", "83.33%"))
 TABLE = [
     Row("idle-2ms", [(100, 0.002)], 0, 1),
     Row("idle-200ms", [(40, 0.2)], 0, 1),
-    Row("60-40", [(60, 0), (40, 12)], 0.4, 1.667, 0.3, 13.75, 38.5, ("40%", "11.55s", "1.7", "54.55%")),
+    WAVY,
     Row("45-55", [(45, 0), (55, 12)], 0.55, 2.222, 10.455, 14.091, 39.182, ("55%", "11.75s", "2.2", "62.26%")),
     Row("95-5", [(95, 0), (5, 60)], 0.05, 1.053, split=181, page=("5%", "54.3s", "1.1", "42.86%")),
     Row("waves-2", waves(2), 0.5, 2, 0.3, 4.5, 12.333, ("50%", "3.7s", "2.0", "33.33%")),
@@ -78,7 +75,7 @@ TABLE = [
     Row("waves-4", waves(4), 0.75, 4, 5, 13, 26.333, ("75%", "7.9s", "4.0", "60%")),
     Row("waves-8", waves(8), 0.875, 8, 15, 26, 53.19, ("87.5%", "15.96s", "8.0", "77.78%")),
     Row("waves-16", waves(16), 0.938, 16, 30, 54.667, 106.6, ("93.75%", "31.98s", "16.0", "88.24%")),
-    Row("all-wait", [(50, 20)], 1, None, 17.5, 19.5, 66.667, saturated=("100%", "20s", "", "83.33%")),
+    ALL_WAIT,
 ]
 """The table of the definitions; the quantiles are what interpolation within vLLM's buckets gives."""
 
@@ -95,14 +92,14 @@ EDGE_CASES = [
     # Two requests in 5 minutes say nothing, however far apart.
     Row("rare", [(0.1, 0), (0.1, 40)], None, None, None, None),
     # Buckets of its own: the edge is 0.05, and 0.3 s is late.
-    Row("own-buckets", [(60, 0), (40, 12)], 0.4, 1.667, 0.05, 13.75, 238.5,
-        ("40%", "11.93s", "1.7", "54.55%"), edges=(0.05, 1, 10, 15, 60)),
+    attrs.evolve(WAVY, model="own-buckets", p50=0.05, split=238.5, page=("40%", "11.93s", "1.7", "54.55%"),
+        edges=(0.05, 1, 10, 15, 60)),
     # Data-parallel ranks are one backend.
-    Row("ranks", [(30, 0), (20, 12)], 0.4, 1.667, 0.3, 13.75, 38.5, ("40%", "11.55s", "1.7", "54.55%"), engines=("0", "1")),
+    attrs.evolve(WAVY, model="ranks", engines=("0", "1")),
     # A restart in the window changes nothing.
-    Row("restarted", [(60, 0), (40, 12)], 0.4, 1.667, 0.3, 13.75, 38.5, ("40%", "11.55s", "1.7", "54.55%"), restart=4),
+    attrs.evolve(WAVY, model="restarted", restart=4),
     Row("restarted-idle", [(80, 0.1)], 0, 1, restart=4),
-    Row("restarted-all-wait", [(50, 20)], 1, None, 17.5, 19.5, 66.667, saturated=("100%", "20s", "", "83.33%"), restart=4),
+    attrs.evolve(ALL_WAIT, model="restarted-all-wait", restart=4),
 ]  # fmt: skip
 
 
@@ -117,7 +114,9 @@ def page(row: Row, where: str = "server", severity: str = "critical") -> Firing:
         summary, description = f"{subject}.", f"{start}; waiting is {impact} of the time of a request. {SERVER_TEXT}"
     else:
         summary = f"{subject}; the wait costs little yet."
-        description = f"{start}. Waiting is less than 10% of the time of a request, or that share is not known. {SERVER_TEXT}"
+        description = (
+            f"{start}. Waiting is less than 10% of the time of a request, or that share is not known. {SERVER_TEXT}"
+        )
     return Firing(
         {"severity": severity, "where": where, "backend": row.backend, "model_name": row.model}, summary, description
     )
@@ -145,6 +144,11 @@ def native(key: str) -> str:
     return key.replace(',where="server"', "")
 
 
+def natives(rows: dict[str, float]) -> dict[str, float]:
+    """The same figures under label sets without `where`."""
+    return {native(key): value for key, value in rows.items()}
+
+
 def table(name: str, rows: Sequence[Row]) -> Group:
     """All *rows* under the native rules alone."""
     at, minutes = 6, 8
@@ -157,12 +161,12 @@ def table(name: str, rows: Sequence[Row]) -> Group:
         [one for row in rows for one in row.server(minutes).series()],
         [
             Value(rec.LATE_RATIO, at, late),
-            Value(rec.QUEUE_LATE_RATIO_5M, at, {native(key): value for key, value in late.items()}),
+            Value(rec.QUEUE_LATE_RATIO_5M, at, natives(late)),
             Value(rec.WAVES, at, wave),
-            Value(rec.QUEUE_WAVES_5M, at, {native(key): value for key, value in wave.items()}),
+            Value(rec.QUEUE_WAVES_5M, at, natives(wave)),
             Value(rec.QUEUE_TIME, at, quantiles(present(rows, "p50"), "0.5"), '{quantile="0.5"}'),
             Value(rec.QUEUE_TIME, at, quantiles(present(rows, "p90"), "0.9"), '{quantile="0.9"}'),
-            Value(rec.QUEUE_TIME_5M, at, {native(k): v for k, v in quantiles(present(rows, "p90"), "0.9").items()}, '{quantile="0.9"}'),
+            Value(rec.QUEUE_TIME_5M, at, natives(quantiles(present(rows, "p90"), "0.9")), '{quantile="0.9"}'),
             Value(rec.EDGE, at, {row.key: row.edges[0] for row in judged}),
             Value(rec.QUEUE_EDGE, at, {native(row.key): row.edges[0] for row in rows}),
             Value(rec.SPLIT, at, present(rows, "split")),
@@ -181,161 +185,6 @@ def quantiles(rows: dict[str, float], order: str) -> dict[str, float]:
     """The label sets of *rows* with the quantile in its place."""
     return {key.replace(",where=", f',quantile="{order}",where='): value for key, value in rows.items()}
 
-
-CALLER = {"where": "caller", "fleet": "sim"}
-
-
-def caller_page(late: str, mean: str, wave: str, impact: str) -> Firing:
-    """The text of a bimodal page on a caller."""
-    return Firing(
-        {"severity": "critical", **CALLER},
-        f"fleet sim: {late} of requests wait {mean}, the rest do not wait.",
-        f"Load arrives in bursts that are served in {wave} waves; waiting is {impact} of the time of a request. {CALLER_TEXT}",
-    )
-
-
-def saturated_caller() -> Firing:
-    """The text of a caller whose requests all wait."""
-    return Firing(
-        {"severity": "warning", "where": "caller", "fleet": "rollout"},
-        "fleet rollout: 97% of requests wait, 8s on average.",
-        "Practically nobody is served at once: load exceeds what is let through, in bursts or not. Waiting is "
-        f"40% of the time of a request. {CALLER_TEXT}",
-    )
-
-
-QUIET = Row("quiet", [(100, 0.002)], 0, 1)
-WAVY = Row("60-40", [(60, 0), (40, 12)], 0.4, 1.667, 0.3, 13.75, 38.5, ("40%", "11.55s", "1.7", "54.55%"))
-EXPORTED_WAVY = attrs.evolve(WAVY, page=("42%", "11.2s", "1.7", "50%"))
-WORST = {"late": 0.42, "late_seconds": 11.2, "edge": 0.3, "impact": 0.5, "p50": 0.3, "p90": 13.5}
-CALM = {"late": 0.0, "late_seconds": 0.3, "edge": 0.3, "impact": 0.01, "p50": 0.3, "p90": 0.3}
-
-
-def subject(row: Row) -> dict[str, str]:
-    return {"where": "server", "backend": row.backend, "model_name": row.model}
-
-
-WITH_EXPORTER = Group(
-    "with an exporter only: its server row and its caller row page, each for itself",
-    [
-        polled(WAVY.backend, 20),
-        polled(QUIET.backend, 20),
-        *split_rows(20, **WORST, **subject(WAVY)),
-        *split_rows(20, **CALM, **subject(QUIET)),
-        *split_rows(20, late=0.45, late_seconds=3.8, edge=0.1, impact=0.2, p50=0.1, p90=4.5, **CALLER),
-        *split_rows(20, late=0.97, late_seconds=8, edge=0.1, impact=0.4, p50=7, p90=9, where="caller", fleet="rollout"),
-    ],
-    [
-        Value(rec.LATE_RATIO, 2, {
-            labels(**CALLER): 0.45,
-            labels(where="caller", fleet="rollout"): 0.97,
-            WAVY.key: 0.42,
-            QUIET.key: 0,
-        }),
-        Value(rec.IMPACT, 2, {labels(**CALLER): 0.2}, '{fleet="sim"}'),
-        Value(rec.P90_P50, 2, {
-            labels(**CALLER): 45,
-            labels(where="caller", fleet="rollout"): 1.286,
-            WAVY.key: 45,
-            QUIET.key: 1,
-        }),
-    ],
-    [
-        Alert("just_short", BIMODAL, 0.5),
-        Alert("fires", BIMODAL, 1, [page(EXPORTED_WAVY), caller_page("45%", "3.8s", "1.8", "20%")]),
-        Alert("just_short", SATURATED, 4.5),
-        Alert("fires", SATURATED, 5, [saturated_caller()]),
-    ],
-)  # fmt: skip
-
-BOTH = Group(
-    "with both: the exporter's word on a backend that it covers, the native figure on the others",
-    [
-        *WAVY.server(8).series(),
-        *attrs.evolve(WAVY, model="elsewhere").server(8).series(),
-        polled(WAVY.backend, 16),
-        *split_rows(16, **CALM, **subject(WAVY)),
-    ],
-    [Value(rec.LATE_RATIO, 6, {WAVY.key: 0, attrs.evolve(WAVY, model="elsewhere").key: 0.4})],
-    [Alert("fires", BIMODAL, 6, [page(attrs.evolve(WAVY, model="elsewhere"))])],
-)
-
-SILENT_EXPORTER = Group(
-    "an exporter that covers a backend and says nothing of its queue is believed",
-    [*WAVY.server(8).series(), polled(WAVY.backend, 16)],
-    [Value(rec.LATE_RATIO, 6, {})],
-    [Alert("healthy", BIMODAL, 6)],
-)
-
-UNREACHING_EXPORTER = Group(
-    "an exporter that does not reach a backend has no say in it",
-    [*WAVY.server(8).series(), polled(WAVY.backend, 16, up=0)],
-    [Value(rec.LATE_RATIO, 6, {WAVY.key: 0.4})],
-    [Alert("fires", BIMODAL, 6, [page(WAVY)])],
-)
-
-TWO_EXPORTERS = Group(
-    "two exporters on one backend give one row, and the page comes once",
-    [
-        *WAVY.server(8).series(),
-        *(polled(WAVY.backend, 16, instance=one) for one in ("10.0.0.8:10011", "10.0.0.9:10011")),
-        *split_rows(16, **WORST, instance="10.0.0.8:10011", **subject(WAVY)),
-        *split_rows(16, **WORST, instance="10.0.0.9:10011", **subject(WAVY)),
-        *split_rows(16, late=0.4, late_seconds=3, edge=0.1, impact=0.2, p50=0.1, p90=4, instance="10.0.0.8:10011", **CALLER),
-        *split_rows(16, late=0.5, late_seconds=5, edge=0.1, impact=0.2, p50=0.1, p90=4, instance="10.0.0.9:10011", **CALLER),
-    ],
-    [Value(rec.LATE_RATIO, 6, {WAVY.key: 0.42, labels(**CALLER): 0.45})],
-    [Alert("fires", BIMODAL, 6, [page(EXPORTED_WAVY), caller_page("45%", "4s", "1.8", "20%")])],
-)  # fmt: skip
-
-LOST_EXPORTER = Group(
-    "when the exporter goes, the native figures take over at once and the page stays",
-    [
-        *WAVY.server(10).series(),
-        exporter(ex.BACKEND_UP, "1x11 stale", backend=WAVY.backend),
-        exporter(ex.QUEUE_LATE_RATIO, "0.42x11 stale", **subject(WAVY)),
-        exporter(ex.QUEUE_LATE_SECONDS, "11.2x11 stale", **subject(WAVY)),
-        exporter(ex.QUEUE_EDGE, "0.3x11 stale", **subject(WAVY)),
-        exporter(ex.QUEUE_IMPACT, "0.5x11 stale", **subject(WAVY)),
-        exporter(ex.QUEUE_WAVES, "1.724x11 stale", **subject(WAVY)),
-    ],
-    [Value(rec.LATE_RATIO, 5.5, {WAVY.key: 0.42}), Value(rec.LATE_RATIO, 6, {WAVY.key: 0.4})],
-    [Alert("fires", BIMODAL, 5.5, [page(EXPORTED_WAVY)]), Alert("fires", BIMODAL, 6, [page(WAVY)])],
-)
-
-RESOLVES = Group(
-    "the page resolves with the exporter's window, not with the native one",
-    [
-        *Server(WAVY.backend, WAVY.model, [Phase(4, WAVY.waits), Phase(4, [(100, 0)])]).series(),
-        polled(WAVY.backend, 16),
-        exporter(ex.QUEUE_LATE_RATIO, "0.42x8 0x8", **subject(WAVY)),
-        exporter(ex.QUEUE_LATE_SECONDS, "11.2x8 _x8", **subject(WAVY)),
-        exporter(ex.QUEUE_EDGE, "0.3x16", **subject(WAVY)),
-        exporter(ex.QUEUE_IMPACT, "0.5x8 0.01x8", **subject(WAVY)),
-        exporter(ex.QUEUE_WAVES, "1.724x8 1x8", **subject(WAVY)),
-    ],
-    alerts=[Alert("fires", BIMODAL, 4, [page(EXPORTED_WAVY)]), Alert("healthy", BIMODAL, 4.5)],
-)
-
-UNKNOWN_IMPACT = Group(
-    "a split whose impact is not known warns and does not page",
-    [
-        exporter(ex.QUEUE_LATE_RATIO, "0.45x10", **CALLER),
-        exporter(ex.QUEUE_LATE_SECONDS, "3.8x10", **CALLER),
-        exporter(ex.QUEUE_EDGE, "0.1x10", **CALLER),
-        exporter(ex.QUEUE_WAVES, "1.818x10", **CALLER),
-    ],
-    alerts=[
-        Alert("fires", BIMODAL, 3, [
-            Firing(
-                {"severity": "warning", **CALLER},
-                "fleet sim: 45% of requests wait 3.8s, the rest do not wait; the wait costs little yet.",
-                "Load arrives in bursts that are served in 1.8 waves. Waiting is less than 10% of the time of a request, or that "
-                f"share is not known. {CALLER_TEXT}",
-            )
-        ])
-    ],
-)  # fmt: skip
 
 POISONED = Group(
     "a sum that goes back while its count rises gives no mean, no impact and no page, and does not end the rest",
@@ -397,17 +246,12 @@ PARTS = Group(
     ],
 )
 
+SITUATIONS = table("the table of the definitions", TABLE)
+EDGES_OF_IT = table("edge cases of the split", EDGE_CASES)
+
 GROUPS = [
-    table("the table of the definitions", TABLE),
-    table("edge cases of the split", EDGE_CASES),
-    WITH_EXPORTER,
-    BOTH,
-    SILENT_EXPORTER,
-    UNREACHING_EXPORTER,
-    TWO_EXPORTERS,
-    LOST_EXPORTER,
-    RESOLVES,
-    UNKNOWN_IMPACT,
+    SITUATIONS,
+    EDGES_OF_IT,
     POISONED,
     RESET,
     HEALTHY,

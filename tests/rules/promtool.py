@@ -20,7 +20,7 @@ RULES = ROOT / "recording_rules" / "rules.yaml"
 ALERTS = ROOT / "alerts" / "alerts.yaml"
 NEWER = ROOT / "build" / "newer" / "usr" / "bin" / "promtool"
 STEP = 30
-BOARD = "http://127.0.0.1:3000/d/tidegauge-decomposition?from=now-1h&to=now"
+BOARD = "http://127.0.0.1:3000/d/tidegauge-latency?from=now-1h&to=now"
 
 Kind = Literal["fires", "just_short", "healthy", "no_data", "reset"]
 Series = dict[str, str]
@@ -66,7 +66,11 @@ class Firing:
     description: str
 
     def as_yaml(self, alert: str) -> dict[str, Any]:
-        link = [f"&var-{key}={quote_plus(self.labels[key])}" for key in ("fleet", "backend", "model_name") if key in self.labels]
+        link = [
+            f"&var-{key}={quote_plus(self.labels[key])}"
+            for key in ("fleet", "backend", "model_name")
+            if key in self.labels
+        ]
         annotations = {
             "summary": self.summary,
             "description": self.description,

@@ -102,7 +102,7 @@ def exporter(one: Exported, values: str, instance: str = "10.0.0.9:10011", **lab
     return series(one.name, values, instance=instance, job="tidegauge", **label_values)
 
 
-def split_rows(  # noqa: PLR0913 - one figure each
+def split_rows(
     steps: int,
     *,
     late: float,

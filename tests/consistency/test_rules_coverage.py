@@ -1,0 +1,179 @@
+"""Whatever the generated rule files hold is tested, explained and linked."""
+
+import json
+import re
+from collections import defaultdict
+
+import promql_parser
+import pytest
+
+from mixin import generate
+from tests.rules.cases import GROUPS
+from tests.rules.promtool import ROOT, committed
+from tidegauge import vllm
+from tidegauge.catalogue import EXPORTED, RECORDED
+
+RULES = [rule for group in committed()["groups"] for rule in group["rules"]]
+ALERTS = [rule for rule in RULES if "alert" in rule]
+NAMES = sorted({rule["alert"] for rule in ALERTS})
+RECORDS = {rule["record"] for rule in RULES if "record" in rule}
+CHECKS = [(group, check) for group in GROUPS for check in group.alerts]
+RUNBOOKS = ROOT / "docs" / "runbooks"
+HEADINGS = ["## Meaning", "## Impact", "## Diagnosis", "## Mitigation"]
+BY_NAME = {series.name: series for series in RECORDED}
+LONGEST_GAP = 1  # minute: two steps, as the two generations of Prometheus disagree on a window's left end
+
+
+def test_there_is_something_to_check():
+    """Empty files would pass every other test here."""
+    assert len(NAMES) >= 6
+    assert len(RECORDS) >= 20
+    assert len(GROUPS) >= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_alert_has_every_kind_of_case(name):
+    """Each alert is seen firing, just short of it, healthy, without data and after a counter reset."""
+    assert {"fires", "just_short", "healthy", "no_data", "reset"} <= {c.kind for _, c in CHECKS if c.name == name}
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: f"{rule['alert']}-{rule['labels']['severity']}")
+def test_each_severity_is_seen_firing(rule):
+    """A rule of which no case fires is not proven to be able to."""
+    fired = {
+        one.labels["severity"] for _, c in CHECKS if c.name == rule["alert"] and c.kind == "fires" for one in c.firing
+    }
+
+    assert rule["labels"]["severity"] in fired
+
+
+def test_kinds_mean_what_they_say():
+    """A firing case expects alerts, a healthy one and one just short of the hold expect none."""
+    for group, check in CHECKS:
+        where = f"{group.name}: {check.name} at {check.at}"
+        assert check.name in NAMES, where
+        assert check.kind != "fires" or check.firing, where
+        assert check.kind not in {"healthy", "just_short"} or not check.firing, where
+
+
+def test_just_short_is_just_short():
+    """A case that is silent just short of the hold fires within a minute of it."""
+    for group, check in CHECKS:
+        if check.kind == "just_short":
+            later = [c.at for c in group.alerts if c.name == check.name and c.firing and c.at > check.at]
+            assert later, f"{group.name}: {check.name} never fires"
+            assert min(later) - check.at <= LONGEST_GAP, f"{group.name}: {check.name}"
+
+
+def test_recorded_series_are_those_of_the_catalogue():
+    """The rules write what the catalogue promises and nothing else."""
+    assert set(BY_NAME) == RECORDS
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_recorded_series_has_a_value_case(name):
+    """Each recorded series has a case with values, under labels that the catalogue names."""
+    samples = [s for group in GROUPS for value in group.values if value.recorded.name == name for s in value.samples]
+
+    assert samples
+    for sample in samples:
+        assert set(re.findall(r"([a-z_]+)=", sample)) <= set(BY_NAME[name].labels)
+
+
+def selected(node):
+    """Names of the series that an expression reads."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node.name
+        return
+    for field in ("vector_selector", "expr", "lhs", "rhs", "args", "param"):
+        child = getattr(node, field, None)
+        for one in child if isinstance(child, list) else [child]:
+            if one is not None and not isinstance(one, str | int | float):
+                yield from selected(one)
+
+
+def test_rules_read_only_series_that_exist():
+    """A series that nobody writes makes a rule that never speaks."""
+    readers = defaultdict(list)
+    for rule in RULES:
+        for name in selected(promql_parser.parse(rule["expr"])):
+            readers[name].append(rule.get("record") or rule["alert"])
+    native = set()
+    for family, kind in vllm.KINDS.items():
+        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
+        native |= {f"vllm:{family}{suffix}" for suffix in suffixes}
+
+    assert len(readers) >= 30
+    assert readers.keys() <= native | RECORDS | {series.name for series in EXPORTED} | {"up"}
+
+
+def test_scrape_labels_never_leak():
+    """A recorded series keeps neither job nor instance: the exporter's own would keep it from joining vLLM's."""
+    for rule in RULES:
+        if "record" in rule:
+            assert {"instance", "job"}.isdisjoint(BY_NAME[rule["record"]].labels)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runbook_page(name):
+    """Each alert has a page under its name with the four headings, in order, none of them empty."""
+    page = (RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+
+    assert page.startswith(f"# {name}\n")
+    assert HEADINGS == [part.splitlines()[0] for part in parts[1:]]
+    assert all(len(part.split()) > 15 for part in parts[1:])
+
+
+def test_no_runbook_without_an_alert():
+    """A page whose alert is gone misleads."""
+    assert set(NAMES) == {path.stem for path in RUNBOOKS.glob("*.md")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runbook_links(name):
+    """A page links to its alert's source and to its board, and every relative link leads somewhere."""
+    page = (RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", page) if "://" not in target]
+
+    assert all((RUNBOOKS / target).exists() for target in targets), targets
+    sources = [target for target in targets if target.endswith(".libsonnet")]
+    assert any(f"alert: '{name}'" in (RUNBOOKS / source).read_text(encoding="utf-8") for source in sources)
+    assert "../../dashboards/json/latency.json" in targets
+
+
+def test_runbooks_name_series_that_exist():
+    """A query in a runbook that reads a renamed series would send the reader nowhere."""
+    known = RECORDS | {series.name for series in EXPORTED}
+    named = {
+        (path.name, name)
+        for path in RUNBOOKS.glob("*.md")
+        for name in re.findall(r"[a-z_]+:[a-z0-9_]+:[a-z0-9_]+|tidegauge_[a-z0-9_]+", path.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert {name for _, name in named} <= known
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: f"{rule['alert']}-{rule['labels']['severity']}")
+def test_alert_is_complete(rule):
+    """Each alert has a severity, a hold, a text with the subject, its runbook and a board that exists."""
+    notes = rule["annotations"]
+    uids = {json.loads(path.read_text())["uid"] for path in (ROOT / "dashboards" / "json").glob("*.json")}
+
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+    assert rule["for"]
+    assert "$labels" in notes["summary"]
+    assert len(notes["description"].split()) > 15
+    assert (ROOT / notes["runbook_url"]).exists()
+    assert uids
+    assert re.search(r"/d/([^?]+)", notes["dashboard_url"]).group(1) in uids
+
+
+def test_reference_lists_every_series():
+    """docs/metrics.md has a row for each exported and recorded series, and no others."""
+    rows = re.findall(r"^\| `([a-z_]+[a-z0-9_:]*)` \| \w", (ROOT / generate.METRICS).read_text(), flags=re.MULTILINE)
+    names = {series.name for series in (*EXPORTED, *RECORDED)}
+
+    assert names <= set(rows)
+    assert {row for row in rows if row.startswith("tidegauge_") or ":" in row} <= names
