@@ -71,24 +71,27 @@ class Exporter:
                 group.create_task(self._save_forever(Path(self._config.state_file)))
 
     def _on_poll(self, one: cf.Backend, session: aiohttp.ClientSession) -> Callable[[Fetched | Failed], None]:
-        state, reader = self._states[one.name], self._readers[one.name]
-
         def take(outcome: Fetched | Failed) -> None:
-            if isinstance(outcome, Failed):
-                state.failed(outcome.reason, outcome.seconds)
-                self._complain(one.name, outcome.message)
-                return
-            try:
-                page = reader.read(outcome.body)
-            except NotMetrics as error:
-                state.failed("not_metrics", outcome.seconds)
-                self._complain(one.name, f"{one.url}: {error}")
-                return
-            self._complain(one.name, "")
-            if state.page(page, outcome.at, outcome.seconds):
+            if self.book(one.name, outcome):
                 self._spawn(self._ask(one, session))
 
         return take
+
+    def book(self, name: str, outcome: Fetched | Failed) -> bool:
+        """Take the outcome of one poll; true if a server process answered that was not known before."""
+        state = self._states[name]
+        if isinstance(outcome, Failed):
+            state.failed(outcome.reason, outcome.seconds)
+            self._complain(name, outcome.message)
+            return False
+        try:
+            page = self._readers[name].read(outcome.body)
+        except NotMetrics as error:
+            state.failed("not_metrics", outcome.seconds)
+            self._complain(name, str(error))
+            return False
+        self._complain(name, "")
+        return state.page(page, outcome.at, outcome.seconds)
 
     async def _ask(self, one: cf.Backend, session: aiohttp.ClientSession) -> None:
         served = await endpoints.ask(session, one.target, self._clock)
@@ -99,7 +102,13 @@ class Exporter:
         follower = LogFollower(path, reader)
         state = self._states[name]
         while True:
-            progress = await asyncio.to_thread(follower.poll)
+            try:
+                progress = await asyncio.to_thread(follower.poll)
+            except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its backend
+                state.log({}, up=False)
+                self._complain(f"{name} log", f"{path}: {type(error).__name__}: {error}")
+                await self._clock.sleep(_LOG_EVERY)
+                continue
             state.log(
                 {"parsed": progress.parsed, "ignored": progress.ignored, "dropped": progress.dropped},
                 up=progress.error is None,

@@ -78,7 +78,7 @@ class Processes:
 
     def _last_words(self, name: str) -> str:
         lines = (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else "it printed nothing"
+        return "\n  ".join(["", *(line[:300] for line in lines[-12:])]) if lines else "it printed nothing"
 
 
 async def answers(session: aiohttp.ClientSession, url: str) -> bool:

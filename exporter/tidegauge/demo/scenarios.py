@@ -1,5 +1,6 @@
 """What the demo plays: the ceiling in the caller, and the ceiling in one server."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -13,7 +14,7 @@ from tidegauge.report.document import Document
 ALERT: Final = "VllmQueueTimeBimodal"
 _WIDE: Final[Mapping[str, int]] = {"max-num-seqs": 160, "kv-tokens": 131_072}
 _OTHER: Final[Mapping[str, int]] = {"max-num-seqs": 96, "kv-tokens": 98_304}
-_FEW_SLOTS: Final[Mapping[str, int]] = {"max-num-seqs": 4, "kv-tokens": 98_304}
+_FEW_SLOTS: Final[Mapping[str, int]] = {"max-num-seqs": 2, "kv-tokens": 98_304}
 
 
 @attrs.frozen
@@ -59,9 +60,18 @@ async def _caller(stack: Stack, traffic: Traffic) -> None:
     stack.show(await stack.page("resolved", 60, alertname=ALERT, severity="critical", where="caller", fleet=FLEET))
 
 
+async def _raise(stack: Stack, traffic: Traffic, ceiling: int) -> None:
+    """Move the ceiling, and wait until the exporter's window holds nothing from before."""
+    traffic.set_ceiling(ceiling)
+    report, _ = await stack.report()
+    seconds = report["window_seconds"]
+    stack.say(f"ceiling {ceiling}: letting the exporter's window of {seconds:.0f} s fill anew")
+    await asyncio.sleep(seconds + 1)
+
+
 async def _slots(stack: Stack, _: Traffic) -> None:
     narrow = stack.backend(1)
-    stack.say(f"{narrow} has 4 sequence slots, the caller no ceiling that binds; waiting for the page")
+    stack.say(f"{narrow} has {_FEW_SLOTS['max-num-seqs']} sequence slots, the caller no ceiling that binds; waiting for the page")
     page = await stack.page("firing", 180, alertname=ALERT, severity="critical", where="server", backend=narrow)
     stack.show(page)
     await stack.restart_server(1, _OTHER)

@@ -1,8 +1,12 @@
 """What the figures mean, in sentences: each one says only what its figures carry."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidegauge.report.document import Document
+
+_ALIKE: Final = 1.1
+"""A skew below this is the noise of any two servers."""
 
 
 def verdicts(report: Document, fleet: Document) -> list[str]:
@@ -56,7 +60,7 @@ def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
 def _ceilings(fleet: Document) -> Iterator[str]:
     bound = fleet["natural_bound"]
     for one in fleet["ceilings"]:
-        who = "The caller's ceiling" if one["ceiling"] == "client" else "The servers' sequence slots"
+        who = "The caller's ceiling" if one["ceiling"] == "client" else "The servers' ceiling in sequence slots"
         waves = f", {one['waves']['median']:.0f} wave(s) per barrier" if one["waves"] else ""
         if one["state"] == "clips":
             yield f"{who} of {one['value']:.0f} clips: fan-out reaches {bound['value']:.0f}{waves}."
@@ -70,7 +74,9 @@ def _ceilings(fleet: Document) -> Iterator[str]:
 
 def _skew(fleet: Document) -> Iterator[str]:
     skew = fleet["skew"]
-    if skew is not None:
+    if skew is not None and skew["ratio"] < _ALIKE:
+        yield f"The backends are alike: mean end-to-end differs by a factor of {skew['ratio']:.2f}."
+    elif skew is not None:
         yield (
             f"{skew['highest']} is the slowest backend: {skew['ratio']:.2f} times {skew['lowest']} by mean end-to-end."
         )
