@@ -151,7 +151,8 @@ def _print(answer: Document, *, as_json: bool) -> None:
 
 
 def _anything(answer: Document) -> bool:
-    return any(one["up"] for one in answer["backends"])
+    """Whether any backend answered: now, or at any time of the window."""
+    return any(one["up"] or one["models"] for one in answer["backends"])
 
 
 def _fleets(arguments: argparse.Namespace) -> dict[str, str]:
@@ -178,6 +179,10 @@ def _record(arguments: argparse.Namespace) -> int:
     urls = {
         _after(given) if _named(given) else given: _name(given) if _named(given) else "" for given in arguments.backend
     }
+    names = [name for name in urls.values() if name]
+    if len(set(names)) < len(names):
+        msg = "two backends have the same name; their pages would end up in one file"
+        raise UsageError(msg)
     written = asyncio.run(live.record(urls, arguments.seconds, arguments.interval, Path(arguments.out)))
     for path, pages in written.items():
         print(f"{path}: {pages} pages")

@@ -14,13 +14,13 @@ Row = tuple[Mapping[str, str], float | None]
 def family(series: Series, rows: Iterable[Row]) -> Metric:
     """The series with one sample per row; a row without a value, or with one that is no number, is left out.
 
-    A label that a row does not give is empty, which is the same as absent to Prometheus.
+    A label that a row does not give, or gives as empty, is left out: to Prometheus that is the same.
     """
     kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
-    result = kind(series.name, series.help, labels=series.labels)
+    result = kind(series.name, series.help)
     for labels, value in rows:
         if value is not None and isfinite(value):
-            result.add_metric(_values(series, labels), value)
+            result.add_sample(series.name, _checked(series, labels), value)
     return result
 
 
@@ -28,11 +28,12 @@ def histogram_family(series: Series, rows: Iterable[tuple[Mapping[str, str], His
     """The histogram series with one set of buckets per row."""
     result = HistogramMetricFamily(series.name, series.help, labels=series.labels)
     for labels, value in rows:
+        given = _checked(series, labels)
         buckets = [
             ("+Inf" if isinf(edge) else str(float(edge)), count)
             for edge, count in zip(value.edges, value.cumulative, strict=True)
         ]
-        result.add_metric(_values(series, labels), buckets=buckets, sum_value=value.sum)
+        result.add_metric([given.get(label, "") for label in series.labels], buckets=buckets, sum_value=value.sum)
     return result
 
 
@@ -41,9 +42,9 @@ def by_label(labels: Mapping[str, str], name: str, values: Mapping[str, float]) 
     return [({**labels, name: key}, value) for key, value in values.items()]
 
 
-def _values(series: Series, labels: Mapping[str, str]) -> list[str]:
+def _checked(series: Series, labels: Mapping[str, str]) -> dict[str, str]:
     unknown = labels.keys() - set(series.labels)
     if unknown:
         msg = f"{series.name}: label {min(unknown)} is not in the catalogue"
         raise ValueError(msg)
-    return [labels.get(label, "") for label in series.labels]
+    return {label: labels[label] for label in series.labels if labels.get(label)}

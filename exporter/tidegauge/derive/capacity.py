@@ -5,7 +5,7 @@ them over-promises as soon as the mix changes.
 """
 
 from collections.abc import Sequence
-from math import floor
+from math import floor, isfinite
 
 import attrs
 
@@ -36,11 +36,11 @@ class ServerFacts:
     max_model_len: Fact | None = None
 
 
-def kv_from_metrics(configs: Sequence[CacheConfig]) -> float | None:
-    """Sum of `kv_cache_size_tokens` over the engines (vLLM 0.24 and later); None unless every engine tells."""
+def kv_from_metrics(configs: Sequence[CacheConfig], engines: int = 1) -> float | None:
+    """Sum of `kv_cache_size_tokens` over the engines (vLLM 0.24 and later); None unless each of *engines* tells."""
     sizes = [_number(config.labels.get("kv_cache_size_tokens")) for config in configs]
     known = [size for size in sizes if size is not None]
-    return sum(known) if known and len(known) == len(sizes) else None
+    return sum(known) if len(known) == len(sizes) >= max(engines, 1) else None
 
 
 def kv_from_blocks(configs: Sequence[CacheConfig]) -> float | None:
@@ -56,19 +56,28 @@ def kv_from_blocks(configs: Sequence[CacheConfig]) -> float | None:
 
 
 def kv_from_log(startup: StartupFacts | None, engines: int) -> float | None:
-    """Sum of the engines' own lines; None if an engine that the page shows printed none."""
+    """Sum of the engines' own lines; None if one of *engines* printed none, or the start failed."""
     if startup is None or startup.started is False:
         return None
     sizes = [engine.kv_cache_tokens for engine in startup.engines if engine.kv_cache_tokens is not None]
-    return float(sum(sizes)) if sizes and len(sizes) >= max(engines, startup.data_parallel_size or 1) else None
+    return float(sum(sizes)) if len(sizes) >= _ranks(engines, startup) else None
+
+
+def _ranks(engines: int, startup: StartupFacts) -> int:
+    """Data-parallel ranks behind this endpoint: those on its page, before the first page those that the log names.
+
+    The page wins: behind an external load balancer each endpoint serves one rank of a larger deployment, whose whole
+    size its log names.
+    """
+    return engines or startup.data_parallel_size or 1
 
 
 @attrs.frozen
 class Evidence:
     """Everything that tells something of one backend's limits.
 
-    `engines` is the number of data-parallel ranks on the page; `served` is what the server's own endpoints say, per
-    engine; `observed_seqs` the plateau of running requests.
+    `engines` is the number of data-parallel ranks on the page, 0 before the first one; `served` is what the server's
+    own endpoints say, per engine; `observed_seqs` the plateau of running requests.
     """
 
     pinned: Pinned = Pinned()
@@ -87,10 +96,10 @@ def server_facts(evidence: Evidence, disagree: float = th.SOURCES_DISAGREE.value
     """
     pinned, served, startup = evidence.pinned, evidence.served, evidence.startup
     log = startup if startup is not None and startup.started is not False else StartupFacts()
-    ranks = max(evidence.engines, log.data_parallel_size or 1, 1)
+    ranks = _ranks(evidence.engines, log)
     printed, labelled, blocks = (
         kv_from_log(startup, evidence.engines),
-        kv_from_metrics(evidence.configs),
+        kv_from_metrics(evidence.configs, evidence.engines),
         kv_from_blocks(evidence.configs),
     )
     kv = _first(
@@ -152,7 +161,9 @@ def _times(value: float | None, ranks: int) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
+    """A positive number, None for anything else that a label may say (`None`, an empty text)."""
     try:
-        return float(text) if text is not None and text not in ("None", "") else None
+        value = float(text or "")
     except ValueError:
         return None
+    return value if isfinite(value) and value > 0 else None

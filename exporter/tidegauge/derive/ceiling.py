@@ -46,14 +46,19 @@ class CeilingFigures:
 
 
 def state_of(ceiling: float, bound: float | None) -> State:
-    """`unmeasured` without a bound, `inert` where the ceiling never binds, else `clips`."""
+    """`unmeasured` without a bound, `inert` where the ceiling can never bind, else `clips`."""
     if bound is None:
         return "unmeasured"
     return "inert" if ceiling >= bound else "clips"
 
 
 def against(kind: str, value: float, source: str, barriers: Sequence[Barrier], bound: float | None) -> CeilingFigures:
-    """The ceiling's figures: waves and clipped ratio with the ceiling that each barrier met, the state for now."""
+    """The ceiling's figures: waves and clipped ratio with the ceiling that each barrier met, the state for now.
+
+    *bound* is the natural bound, None until a barrier was seen. A roster that a barrier of the window exceeds is no
+    bound: the barrier is.
+    """
+    bound = max([bound, *(barrier.fan_out for barrier in barriers)]) if bound is not None else None
     met = [(barrier.fan_out, ceiling) for barrier in barriers if (ceiling := barrier.ceiling(kind)) and ceiling > 0]
     return CeilingFigures(
         kind=kind,

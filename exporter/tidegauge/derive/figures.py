@@ -101,7 +101,9 @@ def derive(
 ) -> Figures:
     """All figures from the backends' histories and the callers' reports."""
     twins = duplicates([history.identity for history in histories if history.identity is not None])
-    backends = tuple(_backend(history, settings, twins.get(history.backend.name)) for history in histories)
+    backends = tuple(
+        _backend(history, settings, twins.get(history.backend.name), now - settings.window) for history in histories
+    )
     reported = {one.fleet: one for one in callers}
     names = dict.fromkeys([*(history.fleet for history in histories if history.fleet), *reported])
     fleets = tuple(
@@ -111,17 +113,15 @@ def derive(
     return Figures(now, settings.window, backends, fleets)
 
 
-def _backend(history: BackendHistory, settings: Settings, twin_of: str | None) -> BackendFigures:
-    evidence = Evidence(
-        history.backend.pinned, history.cache_configs, history.startup, max(history.engines, 1), history.served
-    )
+def _backend(history: BackendHistory, settings: Settings, twin_of: str | None, begin: float) -> BackendFigures:
+    evidence = Evidence(history.backend.pinned, history.cache_configs, history.startup, history.engines, history.served)
     facts = server_facts(evidence, settings.disagree)
     minimum = settings.limits.min_requests
     p90_prompt = history.backend.p90_prompt or _p90(history, vllm.PROMPT_LENGTH, minimum)
     hits, queries = history.totals.counter(vllm.PREFIX_HITS), history.totals.counter(vllm.PREFIX_QUERIES)
     return BackendFigures(
         history=history,
-        models=tuple(_model(history, model, settings.limits) for model in history.models),
+        models=tuple(_model(history, model, settings.limits, begin) for model in history.models),
         facts=facts,
         p90_prompt=p90_prompt,
         capacity=request_capacity(facts, p90_prompt, _p90(history, vllm.OUTPUT_LENGTH, minimum)),
@@ -131,18 +131,22 @@ def _backend(history: BackendHistory, settings: Settings, twin_of: str | None) -
     )
 
 
-def _model(history: BackendHistory, model_name: str, limits: Limits) -> ModelFigures:
+def _model(history: BackendHistory, model_name: str, limits: Limits, begin: float) -> ModelFigures:
     totals = history.totals
     stages = decompose(totals, model_name)
     waits = totals.histogram(vllm.QUEUE, model_name)
-    return ModelFigures(
-        model_name, stages, split_of(waits, stages.e2e if stages else None, limits), _aborted(history, model_name)
-    )
+    split = split_of(waits, stages.e2e if stages else None, limits)
+    return ModelFigures(model_name, stages, split, _aborted(history, model_name, begin))
 
 
-def _aborted(history: BackendHistory, model_name: str) -> float | None:
-    """Requests aborted after their first token: TTFT count - end-to-end count, told only at rest."""
+def _aborted(history: BackendHistory, model_name: str, begin: float) -> float | None:
+    """Requests aborted after their first token: TTFT count - end-to-end count, told only at rest.
+
+    Not told either of a window (from *begin* on) with a restart in it: what was in flight then looks the same.
+    """
     if history.gauges.running != 0 or history.gauges.waiting != 0:
+        return None
+    if history.restarted_at is not None and history.restarted_at >= begin:
         return None
     first, whole = (history.totals.histogram(family, model_name) for family in (vllm.TTFT, vllm.E2E))
     return max((observed(first) if first else 0.0) - (observed(whole) if whole else 0.0), 0.0)
@@ -213,6 +217,8 @@ def _ceilings(
 ) -> tuple[CeilingFigures, ...]:
     found = []
     barriers = callers.barriers if callers is not None else ()
+    if callers is None or callers.largest is None:
+        bound = None  # a roster alone measures nothing
     if callers is not None and callers.ceiling is not None:
         found.append(ceilings.against("client", callers.ceiling, "reported", barriers, bound))
     slots = [one.facts.max_num_seqs for one in counted]

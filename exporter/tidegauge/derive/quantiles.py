@@ -1,7 +1,7 @@
 """Quantiles of bucketed histograms."""
 
 from bisect import bisect_left
-from math import isinf
+from math import isfinite
 
 from tidegauge.model import Histogram
 
@@ -11,19 +11,17 @@ def quantile(histogram: Histogram, q: float) -> float | None:
 
     In the lowest bucket the answer is that bucket's edge, an upper bound: what lies below an edge cannot be told
     apart, and interpolating there invents digits. Beyond the last finite edge the answer is that edge, a lower bound.
-    None if nothing was observed.
+    None if nothing was observed, or the histogram has no finite edge.
     """
     count = observed(histogram)
-    if not count or not histogram.cumulative:
+    finite = [(edge, upto) for edge, upto in zip(histogram.edges, histogram.cumulative, strict=True) if isfinite(edge)]
+    if not count or not finite:
         return None
     rank = q * count
-    index = bisect_left(histogram.cumulative, rank)
-    if index == 0:
-        return histogram.edges[0]
-    if index >= len(histogram.edges) or isinf(histogram.edges[index]):
-        return histogram.edges[min(index, len(histogram.edges)) - 1]
-    low, high = histogram.edges[index - 1], histogram.edges[index]
-    before, upto = histogram.cumulative[index - 1], histogram.cumulative[index]
+    index = bisect_left(finite, rank, key=lambda pair: pair[1])
+    if index in (0, len(finite)):
+        return finite[min(index, len(finite) - 1)][0]
+    (low, before), (high, upto) = finite[index - 1], finite[index]
     return low + (high - low) * (rank - before) / (upto - before)
 
 

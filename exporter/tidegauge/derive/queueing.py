@@ -4,6 +4,7 @@ Every figure exists for two places: vLLM's own queue, and the caller's limiter t
 vLLM sees them.
 """
 
+from math import inf
 from typing import Final
 
 import attrs
@@ -64,14 +65,14 @@ class QueueSplit:
 def split_of(waits: Histogram | None, total_mean: float | None, limits: Limits) -> QueueSplit | None:
     """The split of *waits*; *total_mean* is the mean time that the wait is a part of, for the impact.
 
-    None when the window holds fewer than `limits.min_requests` requests, or the histogram lacks its sum or buckets.
+    None when the window holds fewer than `limits.min_requests` requests, or the histogram lacks its sum or its buckets.
     """
-    if waits is None or waits.sum is None or not waits.edges:
+    if waits is None or waits.sum is None or not waits.edges or not 0 < waits.edges[0] < inf:
         return None
     count = observed(waits)
     if count < max(limits.min_requests, 1):
         return None
-    edge, on_time = waits.edges[0], waits.cumulative[0]
+    edge, on_time = waits.edges[0], min(waits.cumulative[0], count)
     late = count - on_time
     late_share = late / count
     late_mean = max((waits.sum - edge * on_time) / late, edge) if late > 0 else None

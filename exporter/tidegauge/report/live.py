@@ -107,5 +107,7 @@ def _book(state: BackendState, reader: PageReader, outcome: Fetched | Failed) ->
 
 
 async def _ask(session: aiohttp.ClientSession, target: Target, state: BackendState, clock: Clock) -> None:
+    if not state.up:
+        return
     served = await endpoints.ask(session, target, clock)
     state.served(served.limits, served.version)

@@ -1,6 +1,7 @@
 """The figures of a capture, derived as the live exporter derives them, with no server at hand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from math import inf
 from pathlib import Path
 
@@ -17,19 +18,19 @@ from tidegauge.state.backend import Backend, BackendState
 
 @attrs.frozen
 class Recording:
-    """One backend's capture: polls in order, and what its log says."""
+    """One backend's capture: polls in order, read once, and what its log says."""
 
     backend: Backend
-    polls: tuple[Taken, ...]
+    polls: Iterable[Taken]
     startup: StartupFacts | None = None
 
 
 def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[str, str], fleet: str) -> list[Recording]:
-    """Read captures by backend name; backends that *fleets* does not name belong to *fleet*."""
+    """Captures by backend name, read as they are replayed; backends that *fleets* does not name belong to *fleet*."""
     return [
         Recording(
             Backend(name, fleets.get(name, fleet)),
-            tuple(captures.read(path)),
+            captures.read(path),
             read_log(logs[name].read_text(encoding="utf-8", errors="replace")) if name in logs else None,
         )
         for name, path in paths.items()
@@ -39,8 +40,8 @@ def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[st
 def replay(recordings: Iterable[Recording], settings: Settings) -> Figures:
     """The figures over the whole of the recordings.
 
-    The window is everything between a capture's first and last page. A capture of one page has no interval: its
-    window is the life of the server, from zero.
+    The window is everything between a capture's first and last poll. A capture of one page has no interval: its
+    window is the life of the server, from zero. Raises what reading the captures raises.
     """
     states = [_state(recording) for recording in recordings]
     end = max((at for _, at, _ in states), default=0.0)
@@ -51,16 +52,27 @@ def replay(recordings: Iterable[Recording], settings: Settings) -> Figures:
 
 def _state(recording: Recording) -> tuple[BackendState, float, float]:
     """The state after the last poll, and the times of the last and the first poll."""
-    polls = recording.polls
-    single = sum(poll.body is not None for poll in polls) <= 1
-    state = BackendState(recording.backend, inf, inf, -inf if single else inf)
+    polls = iter(recording.polls)
+    begun = list(_until_second_page(polls))
+    first = begun[0].at if begun else 0.0
+    single = sum(poll.body is not None for poll in begun) < 2
+    # A server that began while it was watched is known from its first count on, as it is live.
+    state = BackendState(recording.backend, inf, inf, -inf if single else first)
     if recording.startup is not None:
         state.startup(recording.startup)
     reader = PageReader()
-    for poll in polls:
+    last = first
+    for poll in chain(begun, polls):
         _book(state, reader, poll)
-    times = [poll.at for poll in polls] or [0.0]
-    return state, max(times), min(times)
+        first, last = min(first, poll.at), max(last, poll.at)
+    return state, last, first
+
+
+def _until_second_page(polls: Iterator[Taken]) -> Iterator[Taken]:
+    pages = 0
+    while pages < 2 and (poll := next(polls, None)) is not None:
+        pages += poll.body is not None
+        yield poll
 
 
 def _book(state: BackendState, reader: PageReader, poll: Taken) -> None:

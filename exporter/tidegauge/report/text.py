@@ -14,9 +14,9 @@ _UNKNOWN: Final = "unknown"
 
 
 def show(report: Document, console: Console) -> None:
-    """Print the report to *console*."""
+    """Print the report to *console*; names come from outside and are neither markup nor terminal commands."""
     span = report["window_seconds"]
-    console.print(f"[bold]tidegauge report[/] over {_time(span) if span else 'the life of the servers'}")
+    console.print(Text("tidegauge report", style="bold"), f"over {_time(span) if span else 'the life of the servers'}")
     for fleet in report["fleets"]:
         console.print(_fleet(report, fleet))
     lonely = [one for one in report["backends"] if not one["fleet"]]
@@ -26,11 +26,11 @@ def show(report: Document, console: Console) -> None:
 
 def _fleet(report: Document, fleet: Document) -> RenderableType:
     backends = [one for one in report["backends"] if one["name"] in fleet["backends"]]
-    parts: list[RenderableType] = [Text(f"\nfleet {fleet['name']}", style="bold cyan")]
+    parts: list[RenderableType] = [Text(f"\nfleet {_printable(fleet['name'])}", style="bold cyan")]
     if fleet["stages"] is not None:
         parts += [_stages(fleet), _per_backend(backends)]
     parts += [_queues(fleet, backends), _backends(backends), _barriers(fleet)]
-    parts += [Text("what it means", style="bold"), *(Text(f"  {line}") for line in verdicts(report, fleet))]
+    parts += [Text("what it means", style="bold"), *(Text(f"  {_printable(line)}") for line in verdicts(report, fleet))]
     return Group(*parts)
 
 
@@ -62,11 +62,13 @@ def _per_backend(backends: list[Document]) -> Table:
         for model in one["models"]:
             stages = model["stages"]
             if stages is None:
-                table.add_row(one["name"], model["model_name"], "0", *[""] * 5, _percent(one["prefix_hit"]), "")
+                table.add_row(
+                    _name(one["name"]), _name(model["model_name"]), "0", *[""] * 5, _percent(one["prefix_hit"]), ""
+                )
                 continue
             table.add_row(
-                one["name"],
-                model["model_name"],
+                _name(one["name"]),
+                _name(model["model_name"]),
                 f"{stages['requests']:.0f}",
                 _time(stages["e2e_seconds"]),
                 *(_time(stages["seconds"][stage]) for stage in SERVER_STAGES),
@@ -84,16 +86,18 @@ def _queues(fleet: Document, backends: list[Document]) -> Table:
     rows += [(f"server {one['name']}", model["queue"]) for one in backends for model in one["models"]]
     for where, queue in rows:
         if queue is None:
-            table.add_row(where, *["-"] * 6, "not measured" if where.startswith("caller") else "too few requests")
+            table.add_row(
+                _name(where), *["-"] * 6, "not measured" if where.startswith("caller") else "too few requests"
+            )
             continue
         verdict = "bimodal" if queue["bimodal"] else "saturated" if queue["saturated"] else "one mode"
         table.add_row(
-            where,
+            _name(where),
             _bounded(queue, "0.5"),
             _bounded(queue, "0.9"),
             f"{queue['p90_p50_ratio']:.1f}",
             _percent(queue["late_ratio"]),
-            _time(queue["late_seconds"]),
+            _time(queue["late_seconds"]) if queue["late_seconds"] is not None else "-",
             f"{queue['effective_waves']:.2f}" if queue["effective_waves"] else "infinite",
             verdict,
         )
@@ -105,10 +109,10 @@ def _backends(backends: list[Document]) -> Table:
     for heading in ("backend", "state", "KV tokens", "slots", "p90 prompt", "requests at p90", "at full context"):
         table.add_column(heading, justify="left" if heading in {"backend", "state"} else "right")
     for one in backends:
-        state = "up" if one["up"] else "down"
+        state = "not polled" if one["up"] is None else "up" if one["up"] else "down"
         table.add_row(
-            one["name"],
-            f"same server as {one['twin_of']}" if one["twin_of"] else state,
+            _name(one["name"]),
+            _name(f"same server as {one['twin_of']}" if one["twin_of"] else state),
             _fact(one["kv_cache_capacity_tokens"]),
             _fact(one["max_num_seqs"]),
             _number(one["p90_prompt_tokens"]),
@@ -143,6 +147,15 @@ def _barriers(fleet: Document) -> Table:
     if not fleet["ceilings"]:
         table.add_row("none known", *[""] * 7)
     return table
+
+
+def _printable(text: str) -> str:
+    """The text without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _name(text: str) -> Text:
+    return Text(_printable(text))
 
 
 def _bounded(queue: Document, quantile: str) -> str:

@@ -7,6 +7,7 @@ without such a line is taken as one page, as saved by hand.
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
@@ -36,7 +37,8 @@ class Taken:
 def read(path: Path) -> Iterator[Taken]:
     """The polls of the capture in file order; one page is held at a time.
 
-    Raises BadCaptureError for an unreadable file or header; a gzip file cut short gives what it has.
+    Raises BadCaptureError for an unreadable file or header. A gzip file cut short gives the pages that are whole: the
+    last one is a poll without a page, `reason="cut"`.
     """
     header: Taken | None = None
     lines: list[str] = []
@@ -44,16 +46,20 @@ def read(path: Path) -> Iterator[Taken]:
         with _open(path) as stream:
             for number, line in enumerate(stream, 1):
                 if line.startswith(_MARK):
-                    yield from _page(header, lines, path)
+                    yield from _page(header, lines, path, followed=True)
                     header, lines = _header(line, path, number), []
                 else:
                     lines.append(line)
     except EOFError:
-        lines = lines[:-1]  # the stream ended within a line
-    except (OSError, gzip.BadGzipFile) as error:
+        if header is None:
+            msg = f"{path}: cannot be read: cut short within its first page"
+            raise BadCaptureError(msg) from None
+        yield attrs.evolve(header, body=None, reason=header.reason or "cut")
+        return
+    except (OSError, zlib.error) as error:
         msg = f"{path}: cannot be read: {error}"
         raise BadCaptureError(msg) from error
-    yield from _page(header, lines, path)
+    yield from _page(header, lines, path, followed=False)
 
 
 def write(stream: IO[str], outcome: Fetched | Failed) -> None:
@@ -65,7 +71,7 @@ def write(stream: IO[str], outcome: Fetched | Failed) -> None:
         )
         return
     # A line of a page can only be taken for a header if it is a comment of ours.
-    body = outcome.body.replace("\n" + _MARK, "\n# " + _MARK)
+    body = ("\n" + outcome.body).replace("\n" + _MARK, "\n# " + _MARK)[1:]
     size = len(outcome.body.encode())
     stream.write(f"{_MARK}ts={outcome.at:.6f} dur_ms={outcome.seconds * 1e3:.1f} status=200 bytes={size}\n")
     stream.write(body if body.endswith("\n") else body + "\n")
@@ -74,8 +80,9 @@ def write(stream: IO[str], outcome: Fetched | Failed) -> None:
 def _open(path: Path) -> IO[str]:
     with path.open("rb") as probe:
         zipped = probe.read(2) == b"\x1f\x8b"
-    opener = gzip.open if zipped else open
-    return opener(path, "rt", encoding="utf-8", errors="replace")  # type: ignore[operator,no-any-return]
+    if zipped:
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+    return path.open(encoding="utf-8", errors="replace")
 
 
 def _header(line: str, path: Path, number: int) -> Taken:
@@ -94,10 +101,11 @@ def _reason(status: str) -> str:
     return f"http_{status}" if status.isdigit() else "connection"
 
 
-def _page(header: Taken | None, lines: list[str], path: Path) -> Iterator[Taken]:
+def _page(header: Taken | None, lines: list[str], path: Path, *, followed: bool) -> Iterator[Taken]:
+    """The poll that *lines* belong to; what stands before the first header of a capture is its preface."""
     body = "".join(lines)
     if header is None:
-        if body.strip():
+        if body.strip() and not followed:
             yield Taken(path.stat().st_mtime, 0.0, body)
     elif header.body is None:
         yield header

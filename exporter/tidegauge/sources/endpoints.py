@@ -17,6 +17,7 @@ from tidegauge.sources.scrape import Fetched, fetch
 from tidegauge.sources.target import Target
 
 _MIB: Final = 1024 * 1024
+_MOST: Final = 10**12
 
 
 @attrs.frozen
@@ -59,7 +60,7 @@ async def _json(session: aiohttp.ClientSession, target: Target, clock: Clock, pa
         return None
     try:
         return json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -74,4 +75,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _positive(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+    """A limit: a number above 0 that can be one."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 < value < _MOST else None

@@ -13,6 +13,7 @@ from tidegauge.model import EngineFacts, StartupFacts
 from tidegauge.state.backend import Remembered
 
 FORMAT: Final = 1
+_TEXTS: Final = frozenset({"version", "name", "rule"})
 
 
 class StoreError(Exception):
@@ -57,16 +58,35 @@ def save(path: Path, kept: Kept) -> None:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error}"
+        raise StoreError(msg) from error
+    temporary = Path(name)
+    try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             json.dump(data, stream, indent=1)
-        Path(temporary).replace(path)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         msg = f"{path}: cannot be written: {error}"
         raise StoreError(msg) from error
 
 
 def _remembered(entry: dict[str, Any]) -> Remembered:
     startup = dict(entry["startup"])
-    engines = tuple(EngineFacts(**engine) for engine in startup.pop("engines"))
-    return Remembered(float(entry["process_start"]), StartupFacts(engines=engines, **startup))
+    engines = tuple(EngineFacts(**_checked(engine)) for engine in startup.pop("engines"))
+    return Remembered(float(entry["process_start"]), StartupFacts(engines=engines, **_checked(startup)))
+
+
+def _checked(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts as they are; TypeError for a text where a number belongs, which would fail much later."""
+    for name, value in facts.items():
+        if value is not None and isinstance(value, str) != (name in _TEXTS):
+            msg = f"{name}: {value!r}"
+            raise TypeError(msg)
+        if isinstance(value, dict | list):
+            raise TypeError(name)
+    return facts

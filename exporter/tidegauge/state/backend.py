@@ -59,7 +59,11 @@ class SelfCounts:
 
 @attrs.frozen
 class BackendHistory:
-    """One backend at one moment, for derivation. `up` is None before the first poll."""
+    """One backend at one moment, for derivation.
+
+    `up` is None before the first poll; `engines` is 0 before the first page; `restarted_at` is the unix time of the
+    first page of the process that answers now, None if it is the first process seen.
+    """
 
     backend: Backend
     up: bool | None
@@ -75,10 +79,11 @@ class BackendHistory:
     version: str | None
     identity: Identity | None
     counts: SelfCounts
+    restarted_at: float | None = None
 
     @property
     def fleet(self) -> str:
-        """The configured fleet, else the model served, else nothing."""
+        """The configured fleet, else the model served, else nothing (it was never seen)."""
         return self.backend.fleet or (self.models[0] if self.models else "")
 
 
@@ -99,6 +104,7 @@ class BackendState:
         self._dropped: Counter[str] = Counter()
         self._log_lines: Counter[str] = Counter()
         self._restarts = 0
+        self._restarted_at: float | None = None
         self._log_up: bool | None = None
         self._startup: StartupFacts | None = None
         self._used_run: int | None = None
@@ -115,14 +121,18 @@ class BackendState:
     def page(self, page: Page, at: float, seconds: float) -> bool:
         """Book a usable page; true if it comes from another process than the page before (or is the first)."""
         increase = self._increases.advance(page, at)
-        self._window.add(increase)
-        self._lengths.add(increase)
         self._dropped.update(increase.dropped)
         self._problems.update(page.problems)
+        self._seconds, self._up = seconds, True
+        if increase.foreign:
+            # Another server's facts and gauges must not be taken for this one's.
+            return False
+        self._window.add(increase)
+        self._lengths.add(increase)
         fresh = self._page is None or increase.restarted
         if increase.restarted:
-            self._restarted()
-        self._page, self._at, self._seconds, self._up = page, at, seconds, True
+            self._restarted(at)
+        self._page, self._at = page, at
         if self._startup is not None and self._startup.run != self._stale_run:
             self._used_run = self._startup.run
         return fresh
@@ -177,6 +187,7 @@ class BackendState:
             version=self._version or (startup.version if startup else None),
             identity=self._identity(current),
             counts=self._counts(),
+            restarted_at=self._restarted_at,
         )
 
     def _counts(self) -> SelfCounts:
@@ -189,9 +200,10 @@ class BackendState:
             self._log_up,
         )
 
-    def _restarted(self) -> None:
+    def _restarted(self, at: float) -> None:
         """The facts of the old process do not hold for the new one, unless the log has moved on too."""
         self._restarts += 1
+        self._restarted_at = at
         self._served, self._version, self._remembered = Pinned(), None, None
         if self._startup is not None and self._startup.run == self._used_run:
             self._stale_run = self._startup.run
@@ -226,7 +238,9 @@ def _complete(logged: StartupFacts, kept: StartupFacts) -> StartupFacts:
 def _models(page: Page | None, totals: Totals) -> tuple[str, ...]:
     """Models in the order of their first series on the page, then those only the window knows."""
     on_page = [key.model_name for key in (*page.histograms, *page.values) if key.model_name] if page else []
-    return tuple(dict.fromkeys((*on_page, *totals.models())))
+    named = tuple(dict.fromkeys((*on_page, *totals.models())))
+    # Releases before 0.3.3 do not name the model.
+    return named or (("",) if page is not None and (page.histograms or page.values) else ())
 
 
 def _engines(page: Page | None) -> set[str]:

@@ -27,7 +27,7 @@ class FleetCallers:
 
     `barriers` are those of the window, oldest first; `waits` is the window's histogram of waits for a slot,
     `all_waits` the one since start, `edge` the wait up to which nothing counts as a wait; `ceiling` and `healthy` are
-    the smallest that live callers report.
+    the smallest that callers report who were heard of within the window.
     """
 
     fleet: str
@@ -55,8 +55,9 @@ class FleetCallersState:
         self._open: OrderedDict[tuple[str, str], Barrier] = OrderedDict()
         self._closed: deque[Barrier] = deque(maxlen=CLOSED_BARRIERS)
         self._barriers_total = 0
-        self._ceilings: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._healthy: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._ceilings: dict[str, tuple[float, float]] = {}
+        self._healthy: dict[str, tuple[float, float]] = {}
+        self._heard: OrderedDict[str, float] = OrderedDict()
         self._all = Histogram(self._edges, (0.0,) * len(self._edges), 0.0, 0.0)
         self._results: Counter[str] = Counter()
 
@@ -109,6 +110,7 @@ class FleetCallersState:
 
     def book(self, caller: str, event: Event) -> None:
         """Take one event of *caller*."""
+        self._hear(caller, event.at)
         match event:
             case BarrierOpened():
                 self.opened(caller, event.id, event.at, event.fan_out)
@@ -123,12 +125,7 @@ class FleetCallersState:
 
     def snapshot(self, now: float) -> FleetCallers:
         """The fleet's callers as of *now*; what is older than the window has left."""
-        oldest = now - self._span
-        while self._closed and self._closed[0].at < oldest:
-            self._closed.popleft()
-        for key in [key for key, barrier in self._open.items() if barrier.at < oldest]:
-            del self._open[key]
-            self._results["abandoned"] += 1
+        self._forget(now - self._span)
         return FleetCallers(
             fleet=self.fleet,
             barriers=tuple(sorted((*self._closed, *self._open.values()), key=lambda barrier: barrier.at)),
@@ -142,15 +139,36 @@ class FleetCallersState:
             edge=self._edge,
         )
 
-    def _latest(self, table: OrderedDict[str, tuple[float, float]], caller: str, at: float, value: float) -> None:
+    def _forget(self, oldest: float) -> None:
+        """Let go of what is older than *oldest*: barriers by their opening, callers by their last word."""
+        if any(barrier.at < oldest for barrier in self._closed):
+            recent = [barrier for barrier in self._closed if barrier.at >= oldest]
+            self._closed = deque(recent, maxlen=CLOSED_BARRIERS)
+        for key in [key for key, barrier in self._open.items() if barrier.at < oldest]:
+            del self._open[key]
+            self._results["abandoned"] += 1
+        for caller in [caller for caller, at in self._heard.items() if at < oldest]:
+            del self._heard[caller]
+            self._silence(caller)
+
+    def _latest(self, table: dict[str, tuple[float, float]], caller: str, at: float, value: float) -> None:
         if caller in table and table[caller][0] > at:
             self._results["out_of_order"] += 1
             return
         table[caller] = (at, value)
-        table.move_to_end(caller)
         self._results["accepted"] += 1
-        if len(table) > CALLERS_PER_FLEET:
-            table.popitem(last=False)
+        self._hear(caller, at)
+
+    def _hear(self, caller: str, at: float) -> None:
+        """Note that *caller* lives; beyond CALLERS_PER_FLEET the one not heard of for longest is forgotten."""
+        self._heard[caller] = max(at, self._heard.get(caller, at))
+        self._heard.move_to_end(caller)
+        if len(self._heard) > CALLERS_PER_FLEET:
+            self._silence(self._heard.popitem(last=False)[0])
+
+    def _silence(self, caller: str) -> None:
+        self._ceilings.pop(caller, None)
+        self._healthy.pop(caller, None)
 
 
 def _smallest(table: Mapping[str, tuple[float, float]]) -> float | None:

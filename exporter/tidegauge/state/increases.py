@@ -6,30 +6,25 @@ averaged in.
 """
 
 from collections.abc import Iterable, Mapping
-from math import inf, isfinite
-from typing import Final
+from math import inf
 
 import attrs
 
-from tidegauge import vllm
 from tidegauge.model import Histogram, Page, SeriesKey
-
-PHASES: Final = (vllm.QUEUE, vllm.PREFILL, vllm.DECODE)
-LATENCIES: Final = (vllm.E2E, *PHASES, vllm.INFERENCE)
-CLOCK_SKEW_SECONDS: Final = 60.0
-"""How far the clocks of exporter and server may differ when a process start is compared with a poll."""
-TORN_SECONDS: Final = 60.0
-"""The least that a torn page may be off by, see `_torn`."""
+from tidegauge.state.lineage import CLOCK_SKEW_SECONDS, Baseline, Lineage, is_counter, remembered
+from tidegauge.state.poison import drop_poisoned
 
 
 @attrs.frozen
 class Increase:
     """What happened between two usable pages of one backend, engines summed.
 
-    `counters` and `histograms` are keyed by family, model and extra label, `engine` left empty. `restarted` tells
-    that the server is another process than before. `dropped` counts what was left out, by reason: `reset` (counters
-    fell and nothing tells when the process began), `other_server` (another, older process answered), `gap` (longer
-    than the window), `sum_fell` and `impossible` (poisoned sums).
+    `seconds` is the time that the figures cover, 0 where they were left out. `counters` and `histograms` are keyed by
+    family, model and extra label, `engine` left empty. `restarted` tells that the server is another process than
+    before, `foreign` that the page is of another server behind the same URL and says nothing of the one that is
+    followed. `dropped` counts what was left out, by reason: `reset` (counters fell and nothing tells when the process
+    began), `other_server` (another process answered), `gap` (longer than the window), `sum_fell` and `impossible`
+    (poisoned sums).
     """
 
     at: float
@@ -38,6 +33,7 @@ class Increase:
     histograms: Mapping[SeriesKey, Histogram] = attrs.field(factory=dict)
     restarted: bool = False
     dropped: Mapping[str, int] = attrs.field(factory=dict)
+    foreign: bool = False
 
 
 class Increases:
@@ -49,95 +45,60 @@ class Increases:
     """
 
     def __init__(self, longest_gap: float = inf, since: float = inf) -> None:
-        self._longest_gap = longest_gap
-        self._since = since
-        self._at: float | None = None
-        self._process_start: float | None = None
-        self._counters: dict[SeriesKey, float] = {}
-        self._histograms: dict[SeriesKey, Histogram] = {}
-        self._whole = True
+        self._lifetime = since == -inf
+        self._lineage = Lineage(longest_gap, since)
+        self._base: Baseline | None = None
 
     def advance(self, page: Page, at: float) -> Increase:
         """The increase since the page before; the first page of a server that ran before is only a baseline."""
-        verdict = self._verdict(page, at)
-        seconds = 0.0 if self._at is None else at - self._at
-        if verdict == "restart":
-            self._counters, self._histograms = {}, {}
-        if verdict in ("restart", "same"):
-            increase = self._difference(page, at, seconds, from_zero=verdict == "restart")
-        else:
-            dropped = {} if verdict == "first" else {verdict: 1}
-            increase = Increase(at, seconds, restarted=verdict == "reset", dropped=dropped)
-        if verdict != "other_server":
-            self._remember(page, at, fresh=verdict in ("first", "reset"))
-        return increase
+        base = self._base
+        verdict = self._lineage.verdict(base, page, at)
+        if verdict.foreign:
+            return Increase(at, 0.0, foreign=True, dropped={verdict.reason: 1})
+        self._base = remembered(None if verdict.fresh else base, page, at)
+        if verdict.reason:
+            return Increase(at, 0.0, restarted=verdict.another, dropped={verdict.reason: 1})
+        if base is None and not verdict.from_zero:
+            return Increase(at, 0.0)
+        start = None if verdict.from_zero else base
+        seconds = 0.0 if base is None else max(at - base.at, 0.0)
+        uptime = self._uptime(page, at, first=base is None)
+        return attrs.evolve(_difference(start, page, at, uptime), seconds=seconds, restarted=verdict.another)
 
-    def _verdict(self, page: Page, at: float) -> str:
-        """What the page is to the one before: `first`, `same`, `restart`, `reset`, `other_server` or `gap`."""
-        start = page.process_start
-        if self._at is None:
-            return "restart" if self._since == -inf or (start is not None and start > self._since) else "first"
-        if start is not None and self._process_start is not None and start != self._process_start:
-            return "restart" if start > self._at - CLOCK_SKEW_SECONDS else "other_server"
-        if self._fell(page):
-            return "reset"
-        return "gap" if at - self._at > self._longest_gap else "same"
-
-    def _fell(self, page: Page) -> bool:
-        """Whether a count fell; sums are not asked, as they fall when poisoned."""
-        counters = self._counters
-        if any(value < counters.get(key, value) for key, value in page.values.items() if _is_counter(key)):
-            return True
-        return any(
-            before is not None and before.count is not None and now.count is not None and now.count < before.count
-            for key, now in page.histograms.items()
-            for before in (self._histograms.get(key),)
-        )
-
-    def _difference(self, page: Page, at: float, seconds: float, *, from_zero: bool) -> Increase:
-        new_from_zero = from_zero or self._whole
-        counters: dict[SeriesKey, float] = {}
-        for key, value in page.values.items():
-            if not _is_counter(key):
-                continue
-            before = self._counters.get(key, 0.0 if new_from_zero else value)
-            if value != before:
-                merged = key._replace(engine="")
-                counters[merged] = counters.get(merged, 0.0) + value - before
-        lifetime = self._at is None and self._since == -inf
-        uptime = (
-            inf if page.process_start is None or lifetime else max(at - page.process_start, 0.0) + CLOCK_SKEW_SECONDS
-        )
-        rises = {
-            key: rise
-            for key, now in page.histograms.items()
-            if (rise := _rise(now, self._histograms.get(key), from_zero=new_from_zero)) is not None
-        }
-        dropped = _drop_poisoned(rises, page.histograms, uptime)
-        return Increase(
-            at, seconds, counters, _sum_engines(rises), restarted=from_zero and self._at is not None, dropped=dropped
-        )
-
-    def _remember(self, page: Page, at: float, *, fresh: bool) -> None:
-        if fresh:
-            self._counters, self._histograms = {}, {}
-        self._counters.update((key, value) for key, value in page.values.items() if _is_counter(key))
-        self._histograms.update(page.histograms)
-        self._at = at
-        self._process_start = page.process_start
-        # A series that a damaged page lacked is not a new one: it must not be counted from zero later.
-        self._whole = not page.problems
+    def _uptime(self, page: Page, at: float, *, first: bool) -> float:
+        """The longest a request of this page can have taken."""
+        if page.process_start is None or (first and self._lifetime):
+            return inf
+        return max(at - page.process_start, 0.0) + CLOCK_SKEW_SECONDS
 
 
-def _is_counter(key: SeriesKey) -> bool:
-    return vllm.KINDS.get(key.family) == "counter"
+def _difference(base: Baseline | None, page: Page, at: float, uptime: float) -> Increase:
+    """The increase of *page* over *base*, over zero without one."""
+    # A series that a damaged page lacked is not a new one: it must not be counted from zero.
+    new_from_zero = base is None or base.whole
+    counters: dict[SeriesKey, float] = {}
+    for key, value in page.values.items():
+        if not is_counter(key):
+            continue
+        origin = 0.0 if new_from_zero else value
+        before = origin if base is None else base.counters.get(key, origin)
+        if value != before:
+            merged = key._replace(engine="")
+            counters[merged] = counters.get(merged, 0.0) + value - before
+    rises = {
+        key: rise
+        for key, now in page.histograms.items()
+        if (rise := _rise(now, base.histograms.get(key) if base else None, from_zero=new_from_zero)) is not None
+    }
+    dropped = drop_poisoned(rises, page.histograms, uptime)
+    return Increase(at, 0.0, counters, _sum_engines(rises), dropped=dropped)
 
 
 def _rise(now: Histogram, before: Histogram | None, *, from_zero: bool) -> Histogram | None:
     """The increase of one histogram; None when there is nothing to compare with or nothing happened."""
-    if before is None or before.edges != now.edges:
+    if before is None:
         return now if from_zero and now.count else None
-    if before.count == now.count and before.sum == now.sum:
+    if not _comparable(now, before) or (before.count == now.count and before.sum == now.sum):
         return None
     return Histogram(
         now.edges,
@@ -147,65 +108,9 @@ def _rise(now: Histogram, before: Histogram | None, *, from_zero: bool) -> Histo
     )
 
 
-def _drop_poisoned(
-    rises: dict[SeriesKey, Histogram], page: Mapping[SeriesKey, Histogram], uptime: float
-) -> dict[str, int]:
-    """Take the latency histograms of a model out of *rises* where one of them cannot be true."""
-    dropped: dict[str, int] = {}
-    for owner in {key._replace(family="") for key in rises if key.family in LATENCIES}:
-        keys = [owner._replace(family=family) for family in LATENCIES]
-        group = {key.family: rises[key] for key in keys if key in rises}
-        reason = _poison(group, _torn(page.get(owner._replace(family=vllm.E2E))), uptime)
-        if reason:
-            dropped[reason] = dropped.get(reason, 0) + 1
-            for key in keys:
-                rises.pop(key, None)
-    return dropped
-
-
-def _torn(e2e: Histogram | None) -> float:
-    """What one observation may be worth that a page has in one sum and not yet in a count or another sum.
-
-    vLLM answers a scrape while it books requests, so a page can be torn by one of them; twice the longest request so
-    far is a generous measure of it, and far below the host uptimes that poison sums.
-    """
-    if e2e is None:
-        return TORN_SECONDS
-    filled = [
-        edge
-        for edge, below, upto in zip(e2e.edges, (0.0, *e2e.cumulative), e2e.cumulative, strict=False)
-        if upto > below and isfinite(edge)
-    ]
-    return max(2 * max(filled, default=0.0), TORN_SECONDS)
-
-
-def _poison(group: Mapping[str, Histogram], torn: float, uptime: float) -> str | None:
-    """Why the latency rises of one engine cannot be true, or None.
-
-    A stage lies within its request, and all of a request's histograms move at once, so no stage's sum can rise by
-    more than end-to-end does (a margin covers vLLM's use of two clocks); and no request is older than its process.
-    """
-    for rise in group.values():
-        if rise.sum is not None and rise.sum < 0:
-            return "sum_fell"
-        if rise.sum is not None and isfinite(uptime) and rise.sum > _most(rise, uptime) + torn:
-            return "impossible"
-    e2e = group.get(vllm.E2E)
-    if e2e is None or e2e.sum is None or e2e.count is None:
-        return None
-    limit = e2e.sum * 1.05 + 0.1 * e2e.count + torn
-    stages = [rise.sum for family, rise in group.items() if family != vllm.E2E and rise.count == e2e.count]
-    return "impossible" if any(total is not None and total > limit for total in stages) else None
-
-
-def _most(rise: Histogram, uptime: float) -> float:
-    """The largest sum that the bucket counts allow when no observation exceeds *uptime* seconds."""
-    total = below = 0.0
-    for edge, cumulative in zip(rise.edges, rise.cumulative, strict=True):
-        total += (cumulative - below) * min(edge, uptime)
-        below = cumulative
-    beyond = (rise.count or below) - below
-    return (total + max(beyond, 0.0) * uptime) * 1.000001 + 0.001
+def _comparable(now: Histogram, before: Histogram) -> bool:
+    """Whether both have the same lines; a damaged page lacks some, and its figures show at the next whole one."""
+    return (now.edges, now.sum is None, now.count is None) == (before.edges, before.sum is None, before.count is None)
 
 
 def _sum_engines(rises: Mapping[SeriesKey, Histogram]) -> dict[SeriesKey, Histogram]:

@@ -60,7 +60,9 @@ class Window:
         part = Totals(increase.seconds, increase.counters, increase.histograms)
         if self._families:
             part = Totals(part.seconds, _only(part.counters, self._families), _only(part.histograms, self._families))
-        self._expire(increase.at)
+        if len(self._slots) > 2 * SLOTS:
+            # Only where nobody asks: callers' clocks may be ahead, and must not push out what is still in the span.
+            self._expire(increase.at)
         index = floor(increase.at / self._width)
         self._forget_other_edges(part)
         self._slots[index] = _merge(self._slots.get(index, EMPTY), part)
@@ -87,7 +89,7 @@ class Window:
 
     def _forget_other_edges(self, part: Totals) -> None:
         """Buckets that changed (a restart with other settings) make older observations incomparable."""
-        total = self.total_or_slots()
+        total = self._held()
         changed = {key for key, rise in part.histograms.items() if key in total and total[key].edges != rise.edges}
         if changed:
             for index, slot in self._slots.items():
@@ -95,7 +97,7 @@ class Window:
                 self._slots[index] = attrs.evolve(slot, histograms=kept)
             self._total = None
 
-    def total_or_slots(self) -> Mapping[SeriesKey, Histogram]:
+    def _held(self) -> Mapping[SeriesKey, Histogram]:
         """The histograms held now, without expiring any."""
         if self._total is not None:
             return self._total.histograms

@@ -47,8 +47,10 @@ class EventsHandler:
             expected = self._token_file.read_text(encoding="utf-8").strip()
         except OSError:
             return False
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        return bool(expected) and hmac.compare_digest(given.encode(), expected.encode())
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not expected:
+            return False
+        return hmac.compare_digest(given.strip().encode(errors="surrogateescape"), expected.encode())
 
 
 def _refused(status: int, reason: str) -> web.Response:
