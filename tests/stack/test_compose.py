@@ -27,7 +27,7 @@ PORT = 10010
 PROFILES = ("compose", "demo")
 STACK = {"exporter", "prometheus", "alertmanager", "grafana"}
 SERVERS = ("vllm-a", "vllm-b")
-DEMO = {*SERVERS, "workload"}
+DEMO = {"inbox", *SERVERS, "workload"}
 
 
 def run_compose(*arguments: str, env_file: Path = Path(os.devnull), **variables: str) -> str:

@@ -1,5 +1,13 @@
-"""A webhook inbox: what Alertmanager delivers."""
+"""A webhook inbox: what Alertmanager delivers.
 
+Also a command, for the demo profile of docker compose: `python -m tidegauge.demo.inbox --port 10011` prints each page.
+"""
+
+import argparse
+import asyncio
+import signal
+from collections import deque
+from collections.abc import Sequence
 from typing import Any, Self
 
 import attrs
@@ -16,11 +24,13 @@ class Page:
 
 
 class Inbox:
-    """Listens on 127.0.0.1 and keeps what arrives."""
+    """Listens on *host* and keeps the last pages that arrive; with *aloud* it prints them, too."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1", *, aloud: bool = False) -> None:
         self.port = port
-        self.pages: list[Page] = []
+        self._host = host
+        self._aloud = aloud
+        self.pages: deque[Page] = deque(maxlen=1000)
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
@@ -28,7 +38,7 @@ class Inbox:
         app.router.add_post("/", self._take)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self._runner, self._host, self.port).start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -44,5 +54,31 @@ class Inbox:
 
     async def _take(self, request: web.Request) -> web.Response:
         body: dict[str, Any] = await request.json()
-        self.pages += [Page(one["status"], one["labels"], one["annotations"]) for one in body["alerts"]]
+        pages = [Page(one["status"], one["labels"], one["annotations"]) for one in body["alerts"]]
+        self.pages.extend(pages)
+        if self._aloud:
+            for page in pages:
+                print(f"{page.status.upper()} {page.labels}\n  {page.annotations.get('summary', '')}", flush=True)
         return web.Response()
+
+
+async def _forever(host: str, port: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with Inbox(port, host, aloud=True):
+        await stop.wait()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what is delivered until told to stop."""
+    flags = argparse.ArgumentParser(prog="python -m tidegauge.demo.inbox", description=__doc__)
+    flags.add_argument("--host", default="127.0.0.1")
+    flags.add_argument("--port", type=int, default=10011)
+    arguments = flags.parse_args(argv)
+    asyncio.run(_forever(arguments.host, arguments.port))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -71,7 +71,8 @@ async def _raise(stack: Stack, traffic: Traffic, ceiling: int) -> None:
 
 async def _slots(stack: Stack, _: Traffic) -> None:
     narrow = stack.backend(1)
-    stack.say(f"{narrow} has {_FEW_SLOTS['max-num-seqs']} sequence slots, the caller no ceiling that binds; waiting for the page")
+    slots = _FEW_SLOTS["max-num-seqs"]
+    stack.say(f"{narrow} has {slots} sequence slots, the caller no ceiling that binds; waiting for the page")
     page = await stack.page("firing", 180, alertname=ALERT, severity="critical", where="server", backend=narrow)
     stack.show(page)
     await stack.restart_server(1, _OTHER)

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -76,7 +77,7 @@ class Stack:
             ("Alertmanager", f"http://127.0.0.1:{ports.alertmanager}/-/ready"),
             ("Prometheus", f"http://127.0.0.1:{ports.prometheus}/-/ready"),
         ):
-            await self.processes.until(f"{what} is ready", lambda url=url: answers(self.session, url), _START)
+            await self.processes.until(f"{what} is ready", partial(answers, self.session, url), _START)
         self.say("exporter, Prometheus (with the generated rules) and Alertmanager are ready")
 
     async def start_server(self, number: int, flags: Mapping[str, int]) -> None:
@@ -87,7 +88,7 @@ class Stack:
         command += [part for flag, value in flags.items() for part in (f"--{flag}", str(value))]
         await self.processes.start(f"vllm-{number}", *command)
         url = f"http://127.0.0.1:{port}/health"
-        await self.processes.until(f"simulated server {number} answers", lambda: answers(self.session, url), _START)
+        await self.processes.until(f"simulated server {number} answers", partial(answers, self.session, url), _START)
 
     async def restart_server(self, number: int, flags: Mapping[str, int]) -> None:
         """Start simulated server *number* anew with other flags."""
