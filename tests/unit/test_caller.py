@@ -176,6 +176,12 @@ class TestDelivery:
         assert 3 == len(exporter.taken)
         assert 1504 == reporter.counts().sent
 
+    def test_joined_waits_have_the_last_time(self):
+        """The time of joined waits is that of the last of them."""
+        told = [{"type": "wait", "at": at, "seconds": at / 10} for at in (5.0, 6.0, 7.0)]
+
+        assert [{"type": "wait", "at": 7.0, "seconds": [0.5, 0.6, 0.7]}] == delivery.packed(told)
+
     def test_token(self, exporter, tmp_path):
         """The token comes from its file at each delivery, so a rotated one is used."""
         token = tmp_path / "token"

@@ -97,7 +97,7 @@ class Limiter:
     def enter(self, make: Callable[[], W]) -> W | None:
         """Take a slot, or a place in the queue: None for a slot. For Slot."""
         with self._lock:
-            if self._in_flight < self._ceiling and not self._waiters:
+            if self._in_flight < self._ceiling:  # then nobody waits: every freed slot is granted at once
                 self._in_flight += 1
                 return None
             waiter = make()

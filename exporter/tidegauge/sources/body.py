@@ -25,7 +25,7 @@ async def read_text(response: aiohttp.ClientResponse, limit: int) -> str:
     declared = response.content_length
     if declared is not None and declared > limit:
         raise _too_large(limit, f"Content-Length {declared}")
-    unpack = _Unpacker(response.headers.get("Content-Encoding", ""), limit)
+    unpack = _Unpacker(response.headers.get("Content-Encoding", ""))
     chunks, size = [], 0
     async for chunk in response.content.iter_any():
         plain = unpack.feed(chunk, limit - size + 1)
@@ -48,25 +48,21 @@ def _text(body: bytes) -> str:
 
 
 class _Unpacker:
-    """Undoes one content encoding piece by piece; the caller bounds how much each piece may become."""
+    """Undoes one content encoding piece by piece, each to `at_most` bytes: the caller's limit and one more."""
 
-    def __init__(self, encoding: str, limit: int) -> None:
+    def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise Unusable("encoding", f"expected Content-Encoding gzip or none, found {encoding[:40]!r}")
         self._zlib = None if name in {"", "identity"} else zlib.decompressobj(GZIP_OR_ZLIB)
-        self._limit = limit
 
     def feed(self, chunk: bytes, at_most: int) -> bytes:
         if self._zlib is None:
             return chunk
         try:
-            plain = self._zlib.decompress(chunk, at_most)
+            return self._zlib.decompress(chunk, at_most)
         except zlib.error as error:
             raise Unusable("encoding", f"expected a gzip body, found: {error}") from error
-        if self._zlib.unconsumed_tail:
-            raise _too_large(self._limit, "more in a compressed body")
-        return plain
 
     def finish(self) -> None:
         if self._zlib is not None and not self._zlib.eof:

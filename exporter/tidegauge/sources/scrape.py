@@ -123,11 +123,7 @@ async def _page(response: aiohttp.ClientResponse, limit: int) -> tuple[str, str]
     if response.status != 200:
         found = f"{response.status} {response.reason or ''}".strip()
         raise Unusable(_status_reason(response.status), f"expected status 200, found {found[:80]}")
-    try:
-        return await read_text(response, limit), response.headers.get("Content-Type", "")
-    except Unusable:
-        response.close()  # leaving the block would read the rest of the body first
-        raise
+    return await read_text(response, limit), response.headers.get("Content-Type", "")
 
 
 def _redirected(url: URL, location: str) -> URL:
