@@ -71,13 +71,14 @@ class StartupReader:
         rest_of_earlier = self._unfinished is not None and stream_of(line) == self._unfinished
         if not rest_of_earlier or not split_stream(line):
             self._unfinished = split_stream(line)
-        if rest_of_earlier or not _WORTH.search(line):
-            self._notice(line)
-            return False
         heard = False
-        for piece in unwrap(line, _LOG_LINE):
+        if rest_of_earlier:
+            return heard
+        for piece in unwrap(line, _LOG_LINE) if _WORTH.search(line) else ():
             for record in records(piece):
                 heard |= self._hear(record)
+        if not heard:
+            self._notice(line)
         return heard
 
     def facts(self) -> StartupFacts:

@@ -138,20 +138,7 @@ def _walk(value: Any, outer: Piece, known_start: re.Pattern[str], depth: int) ->
         record = _described(fields, outer)
         for key, item in fields.items():
             if key not in _CLIENT_KEYS:
-                yield from _walk(
-                    _octets(key, item), attrs.evolve(record, labelled=key in _TEXT_KEYS), known_start, depth
-                )
-
-
-def _octets(key: str, item: Any) -> Any:
-    """Decode what journald writes as a list of bytes: a message with control characters."""
-    if (
-        key in _TEXT_KEYS
-        and isinstance(item, list)
-        and all(isinstance(octet, int) and 0 <= octet < 256 for octet in item)
-    ):
-        return bytes(item).decode(errors="replace")
-    return item
+                yield from _walk(item, attrs.evolve(record, labelled=key in _TEXT_KEYS), known_start, depth)
 
 
 def _described(fields: Mapping[str, Any], outer: Piece) -> Piece:

@@ -13,11 +13,11 @@ import attrs
 
 from tidegauge.parsing.logs import LANDMARKS, NEEDLES, StartupReader
 
-BLOCK: Final = 2 << 20
-LONGEST_LINE: Final = 1 << 20
+BLOCK: Final = 1 << 20
+LONGEST_LINE: Final = 1 << 19
 """Bytes; a longer line is dropped, so that memory stays bounded."""
 
-_NEAR: Final = 4  # blocks read in full after a landmark: a start prints far less
+_NEAR: Final = 2  # blocks read in full after a landmark: a start prints far less
 _CUT_PIECE: Final = (
     16_000  # container runtimes cut lines here; the piece before a line tells whether the line is a rest
 )
