@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the certificates of test_scrape.py, valid for a hundred years; the keys guard nothing but these tests.
+# Makes the certificates of the poller and caller tests, valid for a hundred years; the keys guard nothing but these tests.
 set -euo pipefail
 cd "$(dirname "$0")"
 EXTENSIONS=$'basicConstraints=CA:FALSE\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid'
