@@ -109,7 +109,7 @@ def server_facts(evidence: Evidence, disagree: float = th.SOURCES_DISAGREE.value
     witnesses = [value for value in (pinned.kv_cache_capacity_tokens, labelled, printed) if value]
     return ServerFacts(
         kv_tokens=kv,
-        kv_disagree=max(witnesses) / min(witnesses) - 1 > disagree if witnesses else None,
+        kv_disagree=max(witnesses) - min(witnesses) > disagree * min(witnesses) if witnesses else None,
         max_num_seqs=_first(
             ("config", pinned.max_num_seqs),
             ("log", _times(log.max_num_seqs, ranks)),
