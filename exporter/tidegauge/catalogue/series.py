@@ -32,3 +32,8 @@ class Recorded:
     help: str
     labels: tuple[str, ...]
     unit: str
+
+
+def recorded(key: str, name: str, unit: str, help_: str, *labels: str) -> Recorded:
+    """A recorded series, in the order in which its declaration reads."""
+    return Recorded(key, name, help_, labels, unit)

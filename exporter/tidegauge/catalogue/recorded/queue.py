@@ -1,0 +1,57 @@
+"""The split of vLLM's own queue time, from its histogram alone, over 5 minutes."""
+
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue.series import recorded
+
+_MODEL = (lb.BACKEND, lb.MODEL_NAME)
+
+QUEUE_REQUESTS_5M = recorded(
+    "queue_requests_5m",
+    "backend_model:request_queue_time_seconds_count:increase5m",
+    "requests",
+    "Requests whose queue time was observed in the last 5 minutes.",
+    *_MODEL,
+)
+QUEUE_ON_TIME_5M = recorded(
+    "queue_on_time_5m",
+    "backend_model:queue_on_time:increase5m",
+    "requests",
+    "Of those, requests in the lowest bucket: they hardly waited.",
+    *_MODEL,
+)
+QUEUE_EDGE = recorded(
+    "queue_edge_native",
+    "backend_model:queue_edge_seconds:min",
+    "seconds",
+    "Lowest bucket edge of the server's queue-time histogram.",
+    *_MODEL,
+)
+QUEUE_LATE_RATIO_5M = recorded(
+    "queue_late_ratio_5m",
+    "backend_model:queue_late_ratio:increase5m",
+    "ratio",
+    "Share of requests that waited longer than the lowest edge; absent with too few requests.",
+    *_MODEL,
+)
+QUEUE_LATE_SECONDS_5M = recorded(
+    "queue_late_seconds_5m",
+    "backend_model:queue_late_seconds:mean5m",
+    "seconds",
+    "Mean wait of the requests that waited, a lower bound; absent if none did.",
+    *_MODEL,
+)
+QUEUE_WAVES_5M = recorded(
+    "queue_waves_5m",
+    "backend_model:queue_effective_waves:increase5m",
+    "1",
+    "1 / (1 - late ratio); absent if nobody was on time.",
+    *_MODEL,
+)
+QUEUE_TIME_5M = recorded(
+    "queue_time_5m",
+    "backend_model:queue_time_seconds:quantile5m",
+    "seconds",
+    "Quantile of the queue time, in the lowest bucket that bucket's edge.",
+    *_MODEL,
+    lb.QUANTILE,
+)

@@ -1,0 +1,39 @@
+"""The split wherever the wait is: exporter's figure where it covers the backend, else the native one."""
+
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue.series import recorded
+
+_SPLIT = (lb.WHERE, lb.BACKEND, lb.MODEL_NAME, lb.FLEET)
+
+LATE_RATIO = recorded(
+    "late_ratio", "where:queue_late_ratio:window", "ratio", "Share of requests that really waited.", *_SPLIT
+)
+LATE_SECONDS = recorded(
+    "late_seconds",
+    "where:queue_late_seconds:window",
+    "seconds",
+    "Mean wait of the requests that waited, a lower bound.",
+    *_SPLIT,
+)
+EDGE = recorded(
+    "edge", "where:queue_edge_seconds:window", "seconds", "Waits up to this long count as no wait.", *_SPLIT
+)
+WAVES = recorded(
+    "waves", "where:queue_effective_waves:window", "1", "Waves that a barrier is cut into: 1 / (1 - late).", *_SPLIT
+)
+QUEUE_TIME = recorded(
+    "queue_time", "where:queue_time_seconds:window", "seconds", "Clamped quantile of the wait.", *_SPLIT, lb.QUANTILE
+)
+IMPACT = recorded(
+    "impact", "where:queue_impact_ratio:window", "ratio", "Wait as a share of the time that it delays.", *_SPLIT
+)
+SPLIT = recorded(
+    "split", "where:queue_split:ratio", "1", "Mean wait of the late ones over the edge: two modes from 10 on.", *_SPLIT
+)
+P90_P50 = recorded(
+    "p90_p50",
+    "where:queue_time_p90_p50:ratio",
+    "1",
+    "p90 over p50 of the wait, both clamped: a fingerprint, never a verdict.",
+    *_SPLIT,
+)

@@ -1,0 +1,56 @@
+"""Where the time of finished requests goes, per backend and for the fleet."""
+
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue.series import recorded
+
+_MODEL = (lb.BACKEND, lb.MODEL_NAME)
+
+E2E_MEAN_5M = recorded(
+    "e2e_mean_5m",
+    "backend_model:e2e_request_latency_seconds:mean5m",
+    "seconds",
+    "Mean end-to-end time of requests finished in the last 5 minutes.",
+    *_MODEL,
+)
+STAGE_MEAN_5M = recorded(
+    "stage_mean_5m",
+    "backend_model:stage_seconds:mean5m",
+    "seconds",
+    "Mean time that requests finished in the last 5 minutes spent in the stage.",
+    *_MODEL,
+    lb.STAGE,
+)
+STAGE_SHARE_5M = recorded(
+    "stage_share_5m",
+    "backend_model:stage_share:mean5m",
+    "ratio",
+    "Share of the stage in end-to-end time over 5 minutes; the four server stages add up to 1.",
+    *_MODEL,
+    lb.STAGE,
+)
+WINDOW_REQUESTS = recorded(
+    "window_requests",
+    "backend_model:window_requests:window",
+    "requests",
+    "Requests finished in the window that the stage means cover.",
+    *_MODEL,
+)
+E2E_MEAN = recorded(
+    "e2e_mean", "backend_model:e2e_seconds:mean", "seconds", "Mean end-to-end time over the stage window.", *_MODEL
+)
+STAGE_MEAN = recorded(
+    "stage_mean",
+    "backend_model:stage_seconds:mean",
+    "seconds",
+    "Mean time in the stage over the stage window.",
+    *_MODEL,
+    lb.STAGE,
+)
+STAGE_SHARE = recorded(
+    "stage_share",
+    "backend_model:stage_share:mean",
+    "ratio",
+    "Share of the stage in end-to-end time over the stage window; the four server stages add up to 1.",
+    *_MODEL,
+    lb.STAGE,
+)
