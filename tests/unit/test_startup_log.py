@@ -81,6 +81,39 @@ class TestLineByLine:
         assert not reader.feed(noise + " version ")
         assert StartupFacts() == reader.facts()
 
+    @pytest.mark.timeout(30)
+    @pytest.mark.parametrize(
+        "unit",
+        [
+            "x",
+            " ",
+            "?",
+            "(",
+            "[",
+            "{",
+            '"',
+            "\\",
+            "#",
+            "A",
+            "(a pid=1) ",
+            "INFO ",
+            '{"log":"',
+            "\x1b[1m",
+            "# GPU blocks: 1, ",
+            "GPU KV cache size: 1 tokens ",
+            "INFO 01-02 03:04:05 [a.py:1] ",
+            "prompt: '",
+            "Maximum concurrency for 1 ",
+        ],
+    )
+    def test_a_long_line_takes_time_in_proportion(self, unit):
+        """Half a megabyte of anything is read in no time, whatever the patterns make of it."""
+        reader = StartupReader()
+        reader.feed(unit * (500_000 // len(unit)) + " version KV cache size: ")
+        reader.feed(" version KV cache size: " + unit * (500_000 // len(unit)))
+
+        assert [] == [engine for engine in reader.facts().engines if engine.kv_cache_tokens not in (None, 1, 16)]
+
     def test_huge_numbers_of_engines_and_workers_stay_bounded(self):
         """A log that invents engines or workers cannot make the reader grow without limit."""
         reader = StartupReader()

@@ -17,7 +17,7 @@ from tidegauge.parsing.logtext import Piece
 
 PROCESS: Final = re.compile(r"\((?P<name>[^()]{1,200}?) pid=(?P<pid>\d+)[^()]{0,120}\)")
 HEADER: Final = re.compile(
-    r"(?P<chain>(?:\([^()]{1,200}? pid=\d+[^()]{0,120}\)\s*)*)(?:\[(?P<tag>[A-Za-z][\w.-]{0,40})\]\s*)?"
+    r"(?P<chain>(?:\([^()]{1,200}? pid=\d+[^()]{0,120}\)\s{0,4}){0,6})(?:\[(?P<tag>[A-Za-z][\w.-]{0,40})\]\s{0,4})?"
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) "
     r"(?:(?:\d{4}-)?(?P<clock>\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)? )?\[?[\w./-]+\.(?:py|rs):\d+\] ?"
 )

@@ -74,16 +74,18 @@ def _override(found: re.Match[str]) -> list[st.Statement]:
     return [st.Override(int(found["found"]), int(found["used"]))]
 
 
+_BLOCK_LETTERS = "▀▄█?\ufffd"  # as drawn, and as other encodings leave them
 _CONCURRENCY = r"Maximum concurrency for (?P<length>\d[\d,]*) tokens per request:\s*(?P<requests>\d+(?:\.\d+)?)x"
 
 WORDINGS: Final[tuple[Wording, ...]] = (
     _wording(
-        rf"[A-Z][A-Za-z0-9]*(?: \+ host)? KV cache size:\s*(?P<tokens>\d[\d,]*) tokens(?:, {_CONCURRENCY})?", _size
+        rf"[A-Z][A-Za-z0-9]{{0,20}}(?: \+ host)? KV cache size:\s*(?P<tokens>\d[\d,]*) tokens(?:, {_CONCURRENCY})?",
+        _size,
     ),
     _wording(_CONCURRENCY, _concurrency),
     _wording(
-        r"(?:OpenVINO \w+: )?(?:#\s*(?=\w+ blocks: \d)|(?=\w+ blocks: \d+, #))"
-        r"(?P<device>\w+) blocks: (?P<count>\d+)(?P<swap>[,;] # \w+ blocks: \d+)?",
+        r"(?:OpenVINO \w{1,9}: )?(?:# {0,4}(?=\w{1,20} blocks: \d)|(?=\w{1,20} blocks: \d{1,12}, #))"
+        r"(?P<device>\w{1,20}) blocks: (?P<count>\d{1,12})(?P<swap>[,;] # \w{1,20} blocks: \d{1,12})?",
         _blocks,
     ),
     _wording(r"non-default args: \{|args: Namespace\(", _arguments, open_end=True),
@@ -93,8 +95,8 @@ WORDINGS: Final[tuple[Wording, ...]] = (
         open_end=True,
     ),
     _wording(r"vLLM API server version v?(?P<version>\d\S*)", _banner),
-    _wording(r"(?:\W*[▀▄█?\ufffd]\W*)version v?(?P<version>\d\S*)", _banner),
-    _wording(r"version v?(?P<version>\d\S*)$", _banner, own_only=True),
+    _wording(rf"[{_BLOCK_LETTERS}] {{1,4}}version v?(?P<version>\d\S*)", _banner),
+    _wording(r"\W*version v?(?P<version>\d\S*)$", _banner, own_only=True),
     _wording(r"Using max model len (?P<value>\d[\d,]*)", _limit(st.MAX_MODEL_LEN, st.TRUST_USED)),
     _wording(
         r"Auto-fit max_model_len: (?:reduced from \d[\d,]* to|full model context length) (?P<value>\d[\d,]*)\b",
@@ -117,6 +119,7 @@ WORDINGS: Final[tuple[Wording, ...]] = (
         lambda found: [st.BlockTotal(int(found["count"]))],
     ),
 )
+_NEAR_START: Final = 4000  # characters; behind them a message without vLLM's header does not begin
 _ENDING = re.compile(r"\s*(?:\[repeated [^\]]*\]\s*)?[\"'}\s]*$")
 _SEPARATOR = re.compile(r"(?:[-:|\])>]|=\"|\b(?:DEBUG|INFO|WARNING|ERROR|debug|info|warning|error))$")
 _OTHER_HEADER = re.compile(r"\d\d:\d\d|\b(?:DEBUG|INFO|WARN|WARNING|ERROR)\b", re.IGNORECASE)
@@ -149,14 +152,14 @@ def read(record: Record) -> tuple[Style, list[st.Statement]]:
 def _quoted(record: Record) -> Iterator[tuple[Style, re.Match[str], Wording]]:
     """Find wordings behind another logger's header, or at the start of a line without any."""
     for wording in WORDINGS:
-        for found in () if wording.own_only else wording.pattern.finditer(record.message):
+        for found in () if wording.own_only else wording.pattern.finditer(record.message, 0, _NEAR_START):
             style = _style(record.message[: found.start()], record.style)
             if style is not None and (wording.open_end or _ENDING.match(record.message, found.end())):
                 yield style, found, wording
 
 
 def _style(before: str, known: Style) -> Style | None:
-    text = before.rstrip()
+    text = before.rstrip(" " + _BLOCK_LETTERS)
     if not text:
         return known
     if quotes_client(before) or not _SEPARATOR.search(text):
