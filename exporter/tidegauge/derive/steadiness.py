@@ -1,0 +1,187 @@
+"""How sure it is that calls arrive in bursts and not steadily.
+
+Steady traffic, cut into barriers by its own pauses, would look like small barriers. So would-be barriers are believed
+only if steady traffic could hardly have brought their calls. Steady traffic is a Poisson process whose rate changes
+slowly: of the calls that came in two intervals next to each other, each came in the first with a chance of one half
+(more exactly: that interval's share of the time), so the split is binomial. A burst puts them on one side. The
+evidence of a pair is the likelihood of its split under any unequal chance (an arcsine, that is Jeffreys, prior) over
+the binomial one. Pairs multiply. Against steady traffic such a product exceeds X with a chance of at most 1/X
+(Markov's inequality), so its size is the confidence: no rate has to be known, and idle time says nothing either way.
+One pair may say at most 100, so that traffic which merely begins or ends, once, is not taken for bursts.
+
+Bursts show at the scale of a barrier, which is not known, so intervals of one, two and four polls are looked at, each
+paired from the even and from the odd ones; the mean of likelihood ratios is one again.
+"""
+
+from math import exp, floor, lgamma, log, pi
+from typing import Final
+
+import attrs
+
+SURE: Final = log(1e4)
+"""Log evidence from which arrivals are bursts: two pairs that say all they can, or many that say a little."""
+MOST: Final = log(100.0)
+"""The most that one pair may say, and one would-be barrier on the side of steady traffic."""
+PLATEAU: Final = 8
+"""Intervals from which on a plateau is told from in-flight that only happens not to change much."""
+_SCALES: Final = (1, 2, 4)
+_PAIRINGS: Final = 2 * len(_SCALES)
+
+
+def pair_evidence(first: float, second: float, share: float = 0.5) -> float:
+    """Log evidence for bursts of two neighbouring intervals' arrivals; *share* is the first one's part of the time."""
+    calls = first + second
+    if calls <= 1 or not 0 < share < 1:
+        return 0.0
+    steady = first * log(share) + second * log(1 - share)
+    bursts = lgamma(first + 0.5) + lgamma(second + 0.5) - lgamma(calls + 1) - log(pi)
+    return min(bursts - steady, MOST)
+
+
+@attrs.frozen
+class Arrivals:
+    """A backend's poll: `calls` arrived in `seconds` before `at`; `in_flight` is the fleet's before it.
+
+    `replacing` tells that they came in a barrier that was under way.
+    """
+
+    at: float
+    seconds: float
+    calls: float
+    in_flight: float
+    replacing: bool
+
+
+def _zeros() -> list[float]:
+    return [0.0] * _PAIRINGS
+
+
+@attrs.define
+class Episode:
+    """What one would-be barrier says: log evidence by pairing, and the part of it that lies on a plateau.
+
+    `swing` is how much in-flight changed on the plateau (squares summed), `free_swing` how much it would have changed
+    had arrivals not waited for departures (an M/G/infinity queue with the same rate and the same mean in flight).
+    """
+
+    whole: list[float] = attrs.field(factory=_zeros)
+    plateau: list[float] = attrs.field(factory=_zeros)
+    swing: float = 0.0
+    free_swing: float = 0.0
+    intervals: int = 0
+
+    @property
+    def pinned(self) -> bool:
+        """Whether something held in-flight in place: arrivals followed departures."""
+        return self.intervals >= PLATEAU and self.swing <= self.free_swing / 2
+
+    @property
+    def steady(self) -> bool:
+        """Whether this one by itself looks like steady traffic."""
+        return max(self.whole) <= -MOST and not self.pinned
+
+    def evidence(self) -> list[float]:
+        """Log evidence by pairing; where arrivals follow departures, their evenness says nothing."""
+        parts = zip(self.whole, self.plateau, strict=True)
+        return [max(whole - plateau if self.pinned else whole, -MOST) for whole, plateau in parts]
+
+
+@attrs.define
+class _Slot:
+    index: int
+    began_with: float
+    calls: float = 0.0
+    exposure: float = 0.0
+    replacing: bool = False
+
+
+class _Scale:
+    """Arrivals per interval of one length, compared with those of the interval before."""
+
+    def __init__(self, width: float) -> None:
+        self._width = width
+        self._slot: _Slot | None = None
+        self._before: _Slot | None = None
+
+    def add(self, arrivals: Arrivals) -> tuple[_Slot | None, _Slot] | None:
+        """Count them; the interval that is thereby complete, and the one before it if that was its neighbour."""
+        index = floor(arrivals.at / self._width)
+        done = None
+        if self._slot is None or index > self._slot.index:
+            if self._slot is not None:
+                neighbour = self._before is not None and self._before.index == self._slot.index - 1
+                done = (self._before if neighbour else None, self._slot)
+            self._before, self._slot = self._slot, _Slot(index, arrivals.in_flight)
+        self._slot.calls += arrivals.calls
+        self._slot.exposure += arrivals.seconds
+        self._slot.replacing |= arrivals.replacing
+        return done
+
+
+class Steadiness:
+    """Follows a fleet's arrivals by the interval between polls (seconds), and judges would-be barriers in a row.
+
+    The evidence is that of the last ones, as many as make it greatest (Page's cumulative sum): what was before, steady
+    or not, has no say. It is not let grow beyond what one more steady barrier can undo, so that it follows a change.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._scales = tuple(_Scale(interval * scale) for scale in _SCALES)
+        self._episode = Episode()
+        self._sums = _zeros()
+        self._runs = [0] * _PAIRINGS
+
+    def add(self, arrivals: Arrivals) -> None:
+        """Take one poll of one backend."""
+        for place, scale in enumerate(self._scales):
+            done = scale.add(arrivals)
+            if done is not None:
+                self._compare(2 * place, *done)
+                if place == 0 and done[1].replacing:
+                    self._swing(done[1], arrivals.in_flight)
+
+    def close(self) -> Episode:
+        """The would-be barrier is over: judge it with the ones before."""
+        episode, self._episode = self._episode, Episode()
+        for place, evidence in enumerate(episode.evidence()):
+            total = self._sums[place] + evidence
+            self._runs[place] = self._runs[place] + 1 if total > 0 else 0
+            self._sums[place] = min(max(total, 0.0), SURE + MOST)
+        return episode
+
+    @property
+    def log_ratio(self) -> float:
+        """Log likelihood ratio of bursts to steady traffic."""
+        best = max(self._sums)
+        return best + log(sum(exp(total - best) for total in self._sums) / _PAIRINGS)
+
+    @property
+    def run(self) -> int:
+        """How many of the last would-be barriers carry the evidence.
+
+        One more than those it was booked on: a pair of intervals is complete only when the next one has begun.
+        """
+        return max(self._runs) + 1
+
+    @property
+    def sure(self) -> bool:
+        """Whether the last would-be barriers are bursts."""
+        return self.log_ratio >= SURE
+
+    def _compare(self, place: int, before: _Slot | None, slot: _Slot) -> None:
+        if before is None or before.exposure + slot.exposure <= 0:
+            return
+        share = before.exposure / (before.exposure + slot.exposure)
+        evidence = pair_evidence(before.calls, slot.calls, share)
+        pairing = place + slot.index % 2
+        self._episode.whole[pairing] += evidence
+        if before.replacing and slot.replacing:
+            self._episode.plateau[pairing] += evidence
+
+    def _swing(self, slot: _Slot, in_flight: float) -> None:
+        episode = self._episode
+        mean = (slot.began_with + in_flight) / 2
+        episode.intervals += 1
+        episode.swing += (in_flight - slot.began_with) ** 2
+        if mean > 0:
+            episode.free_swing += 2 * mean * (1 - exp(-slot.calls / mean))
