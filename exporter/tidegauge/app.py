@@ -150,10 +150,12 @@ class Exporter:
     def _restore(self) -> None:
         if self._config.state_file is None:
             return
+        path = Path(self._config.state_file)
         try:
-            kept = store.load(Path(self._config.state_file))
+            kept = store.load(path)
         except store.StoreError as error:
-            self._complain("state_file", str(error))
+            aside = store.set_aside(path)
+            self._complain("state_file", f"{error}; kept as {aside}" if aside else str(error))
             return
         for name, entry in kept.backends.items():
             if name in self._states:

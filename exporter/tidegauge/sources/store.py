@@ -44,9 +44,18 @@ def load(path: Path) -> Kept:
             raise StoreError(msg)
         backends = {name: _remembered(entry) for name, entry in data["backends"].items()}
         return Kept(backends, {name: int(value) for name, value in data["largest_fan_out"].items()})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"{path}: expected tidegauge's state, found something else ({type(error).__name__}: {error})"
         raise StoreError(msg) from error
+
+
+def set_aside(path: Path) -> Path | None:
+    """Move a file that is not ours out of the way of the next save; where it went, None if it stays."""
+    aside = path.with_name(f"{path.name}.unreadable")
+    try:
+        return path.replace(aside) if path.is_file() else None
+    except OSError:
+        return None
 
 
 def save(path: Path, kept: Kept) -> None:
