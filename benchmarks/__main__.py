@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import exposition
+from benchmarks import exposition, logscan
 
-BENCHMARKS = (exposition,)
+BENCHMARKS = (exposition, logscan)
 
 
 def main():
