@@ -133,7 +133,7 @@ E2E_SECONDS = _series(
 # --- queue time: split, not spread -----------------------------------------------------------------------------
 QUEUE_TIME = _series(
     "queue_time_seconds",
-    "gauge",
+    "summary",  # the one type that may have a quantile label
     "Quantile of the wait; in the lowest bucket it is that bucket's edge, an upper bound.",
     *_SPLIT,
     lb.QUANTILE,

@@ -4,7 +4,7 @@ from typing import Literal
 
 import attrs
 
-Kind = Literal["gauge", "counter", "histogram"]
+Kind = Literal["gauge", "counter", "histogram", "summary"]
 
 
 @attrs.frozen

@@ -2,11 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from math import isfinite, isinf
+from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 
 from tidegauge.catalogue import Series
 from tidegauge.model import Histogram
+
+_FAMILIES: Final = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "summary": SummaryMetricFamily}
 
 Row = tuple[Mapping[str, str], float | None]
 
@@ -16,8 +25,7 @@ def family(series: Series, rows: Iterable[Row]) -> Metric:
 
     A label that a row does not give, or gives as empty, is left out: to Prometheus that is the same.
     """
-    kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
-    result = kind(series.name, series.help)
+    result = _FAMILIES[series.kind](series.name, series.help)
     for labels, value in rows:
         if value is not None and isfinite(value):
             result.add_sample(series.name, _checked(series, labels), value)
