@@ -7,7 +7,7 @@ import attrs
 from tidegauge import vllm
 from tidegauge.catalogue import thresholds as th
 from tidegauge.derive import ceiling as ceilings
-from tidegauge.derive.capacity import Evidence, ServerFacts, request_capacity, server_facts
+from tidegauge.derive.capacity import TRUST, Evidence, ServerFacts, request_capacity, server_facts
 from tidegauge.derive.ceiling import CeilingFigures, Order
 from tidegauge.derive.fleet import Skew, duplicates, skew
 from tidegauge.derive.quantiles import observed, quantile
@@ -226,7 +226,7 @@ def _ceilings(
     if known and len(known) == len(slots):
         total = sum(slot.value for slot in known)
         met = [attrs.evolve(barrier, ceilings=(("server", total),)) for barrier in barriers]
-        source = known[0].source if len({slot.source for slot in known}) == 1 else "log"
+        source = max((slot.source for slot in known), key=TRUST.index)
         found.append(ceilings.against("server", total, source, met, bound))
     return tuple(found)
 
