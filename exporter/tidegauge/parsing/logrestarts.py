@@ -15,6 +15,7 @@ from tidegauge.parsing.logruns import Run
 _DAY: Final = 86_400.0
 _YEAR: Final = 366 * _DAY
 _ONE_PRINTING: Final = 60.0  # workers of one engine print their sizes within seconds
+_SAME_START: Final = 5.0  # lines of different processes may come out of order by this much
 _TWICE: Final = 2.0  # two handlers write the same record within this time
 
 
@@ -40,12 +41,20 @@ def begins_anew(run: Run, record: Record, said: st.Statement) -> bool:
         case st.EngineStart():
             anew = _engine_begins_anew(run, record)
         case st.Limit(_, _, trust) if trust in (st.TRUST_DEFAULT, st.TRUST_USED, st.TRUST_CONFIG):
-            # Printed before the engine starts; programs without a server announce themselves by nothing else.
-            over = run.started is not None or run.cached()
-            anew = over and not record.process and not _older(run, record)
+            anew = not record.process and not _older(run, record) and _limit_begins_anew(run, record, said)
         case _:
             anew = False
     return anew
+
+
+def _limit_begins_anew(run: Run, record: Record, said: st.Limit) -> bool:
+    """Limits are printed before the engine starts, and a program without a server announces itself by nothing else."""
+    if run.started is not None:
+        return True
+    since = _elapsed(run.cache_at, record.clock)
+    if since is not None:
+        return since > _SAME_START
+    return run.cached() and run.limits.get(said.name, (0, said.value))[1] != said.value
 
 
 def _older(run: Run, record: Record) -> bool:

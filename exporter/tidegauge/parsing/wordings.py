@@ -120,7 +120,9 @@ WORDINGS: Final[tuple[Wording, ...]] = (
     ),
 )
 _NEAR_START: Final = 4000  # characters; behind them a message without vLLM's header does not begin
-_ENDING = re.compile(r"\s*(?:\[repeated [^\]]*\]\s*)?[\"'}\s]*$")
+_ENDING = re.compile(  # some layouts put the place in the source at the end
+    r"\s*(?:\[repeated [^\]]*\]\s*)?(?:(?<=\s\s)(?:[\w./-]{1,80}\.py:\d+|\[[\w.]{1,80}\].*))?[\"'}\s]*$"
+)
 _SEPARATOR = re.compile(r"(?:[-:|\])>]|=\"|\b(?:DEBUG|INFO|WARNING|ERROR|debug|info|warning|error))$")
 _OTHER_HEADER = re.compile(r"\d\d:\d\d|\b(?:DEBUG|INFO|WARN|WARNING|ERROR)\b", re.IGNORECASE)
 
