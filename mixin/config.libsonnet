@@ -3,9 +3,14 @@ local catalogue = import 'catalogue.json';
 
 {
   _config+:: {
-    // Scrape jobs that hold vLLM servers. The rules read vLLM's names as `vllm:x`; stack/prometheus.yml shows how a scrape
-    // config brings every other spelling to that one.
+    // Scrape jobs that hold vLLM servers.
     vllmSelector: 'job=~".*vllm.*"',
+
+    // How vLLM's names begin in this Prometheus: `vllm:`, or `vllm_` (escaped on the way), `ray_vllm_`, `ray_vllm:` (Ray
+    // Serve). A scrape config that brings all of them to `vllm:`, as stack/prometheus.yml does, keeps the rules small;
+    // with several prefixes here every rule reads every one of them. Older names (gpu_cache_usage_perc and the like) are read
+    // in any case.
+    metricPrefixes: ['vllm:'],
 
     // Scrape job of the exporter.
     tidegaugeSelector: 'job="tidegauge"',
@@ -14,6 +19,10 @@ local catalogue = import 'catalogue.json';
     // exporter's names for its backends must be the values of this label, else a server appears under both.
     backendLabel: 'instance',
 
+    // A label that tells clusters apart, kept by every rule and alert: `cluster` where one Prometheus, Thanos or Mimir holds
+    // several. Empty: there is none.
+    clusterLabel: '',
+
     // Window of the stage means, shares and request counts that come from vLLM's own series, where no exporter covers
     // the backend. At least two scrape intervals, as for the windows of 2m and 5m that recorded names carry.
     stageWindow: '15m',
@@ -21,6 +30,48 @@ local catalogue = import 'catalogue.json';
     // Defaults with their meaning are in the catalogue (docs/metrics.md): min_requests, bimodal_late_low,
     // bimodal_late_high, bimodal_split, page_impact, skew.
     thresholds: catalogue.thresholds,
+
+    // Cuts for which the gain ceiling of each stage is recorded: what an optimisation removes of the stage.
+    cuts: ['0.25', '0.5'],
+
+    // Targets and objectives of the three service levels: the share `objective` of the requests is to be within `seconds`.
+    // A target is judged at the nearest of `edges` at or below it; these are vLLM's defaults, to be replaced where servers
+    // were started with buckets of their own.
+    slo: {
+      ttft: {
+        seconds: 1,
+        objective: 0.95,
+        edges: [
+          0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,
+        ],
+      },
+      tpot: {
+        seconds: 0.05,
+        objective: 0.95,
+        edges: [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80],
+      },
+      e2e: {
+        seconds: 30,
+        objective: 0.95,
+        edges: [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680],
+      },
+    },
+
+    // Models with targets of their own: { 'Qwen/Qwen2.5-7B': { ttft: { seconds: 2.5 }, e2e: { objective: 0.99 } } }.
+    sloByModel: {},
+
+    // GPU figures of DCGM's exporter, where it is scraped. `label` names the GPU's place on its series; `backendPattern`
+    // takes the same out of `backend`: the host before the port, or with backendLabel 'pod' and label 'pod' the whole: '(.*)'.
+    gpu: {
+      selector: '',
+      label: 'Hostname',
+      backendPattern: '([^:]+)(?::[0-9]+)?',
+      // Compute bound from this share of SM time on; its GPUs compute unevenly beyond this difference; and when memory is
+      // less busy than this, busy SMs are not computing.
+      busy: 0.95,
+      spread: 0.2,
+      dramLow: 0.2,
+    },
 
     // How long a condition must hold before the alert fires.
     holds: {

@@ -11,14 +11,13 @@ import _gojsonnet
 import yaml
 
 from mixin.reference import metrics_page
-from tidegauge import catalogue, vllm
+from tidegauge import catalogue, dcgm, vllm
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CATALOGUE: Final = "mixin/catalogue.json"
 RULES: Final = "recording_rules/rules.yaml"
 ALERTS: Final = "alerts/alerts.yaml"
 METRICS: Final = "docs/metrics.md"
-NATIVE_PREFIX: Final = "vllm:"
 
 
 def names() -> dict[str, dict[str, Any]]:
@@ -28,10 +27,13 @@ def names() -> dict[str, dict[str, Any]]:
         "recorded": {series.key: series.name for series in catalogue.RECORDED},
         "thresholds": {threshold.key: threshold.value for threshold in catalogue.THRESHOLDS},
         "vllm": {
-            key.lower(): NATIVE_PREFIX + family
+            key.lower(): family
             for key, family in vars(vllm).items()
             if key.isupper() and isinstance(family, str) and family in vllm.KINDS
         },
+        "aliases": {family: [old for old, new in vllm.ALIASES.items() if new == family] for family in vllm.KINDS},
+        "prefixes": list(vllm.PREFIXES),
+        "dcgm": {key.lower(): name for key, name in vars(dcgm).items() if isinstance(name, str) and name in dcgm.NAMES},
     }
 
 

@@ -9,31 +9,67 @@ local recorded = catalogue.recorded;
   local p = promql.new(config),
 
   // topk: two exporters that disagree about a backend's fleet must not break the join.
-  local fleetOf = 'topk by (backend) (1, max by (backend, fleet) (%s{fleet!=""}))' % exported.backend_info,
+  local fleetOf = 'topk by (%s) (1, %s)' % [
+    p.keys(['backend']),
+    p.by('max', ['backend', 'fleet'], '%s{fleet!=""}' % exported.backend_info),
+  ],
+  // Whatever is seen natively, and what only an exporter sees.
+  local seen = p.by('group', p.model, '%s or %s' % [recorded.in_flight, recorded.window_requests]),
+
   // A target that answers from another one's process would only be compared with itself.
-  local comparable = '(%s and %s >= %s unless on (backend) (max by (backend) (%s) == 0))' % [
-    recorded.e2e_mean,
-    recorded.window_requests,
-    promql.number(config.thresholds.min_requests),
-    exported.backend_distinct,
+  local twin = '(%s == 0)' % p.by('max', ['backend'], exported.backend_distinct),
+  local distinct(vector) = '%s unless %s %s' % [vector, p.on(['backend']), twin],
+  local comparable = distinct('%s and %s' % [recorded.e2e_mean, p.enough(recorded.window_requests)]),
+
+  local signal(name, vector) = p.inFleet(p.label(distinct(vector), 'signal', name)),
+  local signals = {
+    queue_late: 'max without (where) (%s{where="server"})' % recorded.late_ratio,
+    running: 'avg_over_time(%s[5m])' % recorded.running,
+    prefix_hit: recorded.prefix_hit,
+  },
+  local all = std.join(' or ', [signal(name, signals[name]) for name in std.objectFields(signals)]),
+  local extreme(op, labels=[]) = p.by(op, ['fleet', 'signal'], all),
+  local several = '(%s > 1)' % extreme('count'),
+
+  // The odd one out: the highest of most signals, the lowest of some.
+  local worst(op, names) = '%s by (%s) (1, %s)' % [
+    op,
+    p.keys(['fleet', 'signal']),
+    std.join(' or ', [signal(name, signals[name]) for name in names]),
   ],
 
   prometheusRules+:: {
-    groups+: [{
-      name: 'tidegauge-fleet',
-      rules: [
-        p.record(
-          'fleet_e2e',
-          '%s * on (backend) group_left (fleet) %s or label_replace(%s unless on (backend) %s, "fleet", "$1", "model_name", "(.*)")'
-          % [comparable, fleetOf, comparable, fleetOf]
-        ),
-        p.record('fleet_slowest', 'topk by (fleet) (1, %s)' % recorded.fleet_e2e),
-        p.record(
-          'fleet_skew',
-          'max by (fleet) (%s) / (min by (fleet) (%s) > 0) and (count by (fleet) (count by (fleet, backend) (%s)) > 1)'
-          % [recorded.fleet_e2e, recorded.fleet_e2e, recorded.fleet_e2e]
-        ),
-      ],
-    }],
+    groups+: [
+      {
+        name: 'tidegauge-members',
+        rules: [
+          p.record(
+            'fleet_member',
+            '%s * %s group_left (fleet) %s or label_replace(%s unless %s %s, "fleet", "$1", "model_name", "(.*)")'
+            % [seen, p.on(['backend']), fleetOf, seen, p.on(['backend']), fleetOf]
+          ),
+        ],
+      },
+      {
+        name: 'tidegauge-fleet',
+        rules: [
+          p.record('fleet_e2e', p.inFleet(comparable)),
+          p.record('fleet_slowest', 'topk by (%s) (1, %s)' % [p.keys(['fleet']), recorded.fleet_e2e]),
+          p.record('fleet_skew', '%s / (%s > 0) and (%s > 1)' % [
+            p.by('max', ['fleet'], recorded.fleet_e2e),
+            p.by('min', ['fleet'], recorded.fleet_e2e),
+            p.by('count', ['fleet'], p.by('count', ['fleet', 'backend'], recorded.fleet_e2e)),
+          ]),
+          p.record('skew_ratio', '%s / (%s > 0) and %s' % [extreme('max'), extreme('min'), several]),
+          p.record('skew_difference', '%s - %s and %s' % [extreme('max'), extreme('min'), several]),
+          p.record('skew_worst', '(%s or %s) and %s %s' % [
+            worst('topk', ['queue_late', 'running']),
+            worst('bottomk', ['prefix_hit']),
+            p.on(['fleet', 'signal']),
+            several,
+          ]),
+        ],
+      },
+    ],
   },
 }

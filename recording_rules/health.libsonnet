@@ -2,6 +2,7 @@
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local exported = catalogue.exported;
+local recorded = catalogue.recorded;
 local vllm = catalogue.vllm;
 
 {
@@ -12,18 +13,17 @@ local vllm = catalogue.vllm;
     groups+: [{
       name: 'tidegauge-health',
       rules: [
-        p.record('backend_covered', 'max by (backend) (%s)' % exported.backend_up),
+        p.record('backend_covered', p.by('max', ['backend'], exported.backend_up)),
         // Down is what nobody reaches: one observer's broken network is not the server's.
-        p.record('backend_up', 'max by (backend) (%s or %s)' % [p.backend(p.native('up')), exported.backend_up]),
-        p.record(
-          'in_flight',
-          '%s + %s' % [p.byModel(p.native(vllm.running)), p.byModel(p.native(vllm.waiting))]
-        ),
+        p.record('backend_up', p.by('max', ['backend'], '%s or %s' % [p.backend(p.targets), exported.backend_up])),
+        p.record('running', p.byModel(p.native(vllm.running))),
+        p.record('waiting', p.byModel(p.native(vllm.waiting))),
+        p.record('in_flight', '%s + %s' % [recorded.running, recorded.waiting]),
         // The token counters move while requests run; finished requests are added for servers whose answers have no
         // tokens (embeddings). The tag keeps the two token counters apart, which have the same labels.
-        p.record('progress', p.byModel('%s or label_replace(%s, "of", "prompt", "", "") or %s' % [
+        p.record('progress', p.byModel('%s or %s or %s' % [
           p.ranged('rate', vllm.output_tokens, '2m'),
-          p.ranged('rate', vllm.prompt_tokens, '2m'),
+          p.label(p.ranged('rate', vllm.prompt_tokens, '2m'), 'of', 'prompt'),
           p.ranged('rate', vllm.finished, '2m'),
         ])),
       ],

@@ -1,39 +1,26 @@
 // The split of vLLM's own queue time over 5 minutes, from its histogram alone.
 //
 // Nothing here knows an edge: they can be set per server. Among cumulative buckets the lowest one holds the least, so the
-// minimum over `le` is the count up to the lowest edge. And a histogram whose buckets all hold 1 has everything in its
-// lowest bucket, so its quantile 1 is that bucket's upper edge.
+// minimum over `le` is the count up to the lowest edge.
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local recorded = catalogue.recorded;
 local vllm = catalogue.vllm;
-local bucket = vllm.queue + '_bucket';
 
 {
   local config = self._config,
   local p = promql.new(config),
-  local buckets = p.byModel(p.ranged('increase', bucket, '5m'), 'sum', ', le'),
-  local enough = '(%s >= %s)' % [recorded.queue_requests_5m, promql.number(config.thresholds.min_requests)],
+  local buckets = p.buckets(vllm.queue, '5m'),
+  local enough = p.enough(recorded.queue_requests_5m),
   local edge = recorded.queue_edge_native,
-
-  local clampedQuantile(q) = '((histogram_quantile(%s, %s) > %s) or %s) and %s' % [
-    q,
-    buckets,
-    edge,
-    edge,
-    enough,
-  ],
 
   prometheusRules+:: {
     groups+: [{
       name: 'tidegauge-queue',
       rules: [
-        p.record('queue_requests_5m', p.byModel(p.ranged('increase', vllm.queue + '_count', '5m'))),
-        p.record('queue_on_time_5m', 'min by (backend, model_name) (%s)' % buckets),
-        p.record(
-          'queue_edge_native',
-          'histogram_quantile(1, %s) > 0' % p.byModel(p.native(bucket), 'group', ', le')
-        ),
+        p.record('queue_requests_5m', p.increase(vllm.queue, '5m')),
+        p.record('queue_on_time_5m', p.by('min', p.model, buckets)),
+        p.record('queue_edge_native', p.edge(vllm.queue)),
         // Rounded, so that a share of exactly 5 % is not lost to the last bit of a float.
         p.record(
           'queue_late_ratio_5m',
@@ -42,7 +29,7 @@ local bucket = vllm.queue + '_bucket';
         // Each request on time is charged the whole edge: a lower bound. No late request waited less than the edge either;
         // clamp_min(x - edge, 0) + edge is the larger of the two.
         p.record('queue_late_seconds_5m', 'clamp_min((%s - %s * %s) / (%s - %s > 0) - %s, 0) + %s' % [
-          p.trusted(p.byModel(p.ranged('increase', vllm.queue + '_sum', '5m')), vllm.queue, '5m'),
+          p.trusted(p.byModel(p.ranged('increase', vllm.queue, '5m', '_sum')), vllm.queue, '5m'),
           edge,
           recorded.queue_on_time_5m,
           enough,
@@ -52,7 +39,7 @@ local bucket = vllm.queue + '_bucket';
         ]),
         p.record('queue_waves_5m', '%s / (%s > 0)' % [enough, recorded.queue_on_time_5m]),
       ] + [
-        p.record('queue_time_5m', clampedQuantile(q), { quantile: q })
+        p.record('queue_time_5m', p.clamped(q, buckets, edge, recorded.queue_requests_5m), { quantile: q })
         for q in ['0.5', '0.9']
       ],
     }],

@@ -8,10 +8,10 @@ local recorded = catalogue.recorded;
   local config = self._config,
   local p = promql.new(config),
 
-  local prefer(series, native, extra='') = std.join(' or ', [
-    'avg by (where, backend, model_name%s) (%s{where="server"})' % [extra, series],
-    'avg by (where, fleet%s) (%s{where="caller"})' % [extra, series],
-    '(%s)' % p.uncovered('label_replace(%s, "where", "server", "", "")' % native),
+  local prefer(series, native, extra=[]) = std.join(' or ', [
+    p.by('avg', ['where'] + p.model + extra, '%s{where="server"}' % series),
+    p.by('avg', ['where', 'fleet'] + extra, '%s{where="caller"}' % series),
+    '(%s)' % p.uncovered(p.label(native, 'where', 'server')),
   ]),
 
   prometheusRules+:: {
@@ -25,10 +25,13 @@ local recorded = catalogue.recorded;
           prefer(exported.queue_edge_seconds, '%s and %s' % [recorded.queue_edge_native, recorded.queue_late_ratio_5m])
         ),
         p.record('waves', prefer(exported.queue_effective_waves, recorded.queue_waves_5m)),
-        p.record('queue_time', prefer(exported.queue_time_seconds, recorded.queue_time_5m, ', quantile')),
+        p.record('queue_time', prefer(exported.queue_time_seconds, recorded.queue_time_5m, ['quantile'])),
         p.record('impact', prefer(
           exported.queue_impact_ratio,
-          'max by (backend, model_name) (%s{stage="queue"}) and %s' % [recorded.stage_share_5m, recorded.queue_late_ratio_5m]
+          '%s and %s' % [
+            p.by('max', p.model, '%s{stage="queue"}' % recorded.stage_share_5m),
+            recorded.queue_late_ratio_5m,
+          ]
         )),
         p.record('split', '%s / %s' % [recorded.late_seconds, recorded.edge]),
         p.record('p90_p50', '%s{quantile="0.9"} / ignoring (quantile) %s{quantile="0.5"}' % [

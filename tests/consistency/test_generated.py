@@ -57,7 +57,7 @@ def test_unknown_name_is_a_build_error():
     [
         ("{ backendLabel: 'pod' }", "prometheusRules", '"backend", "$1", "pod", "(.*)"'),
         ("{ vllmSelector: 'namespace=\"llm\"' }", "prometheusRules", 'vllm:num_requests_running{namespace="llm"}'),
-        ("{ stageWindow: '30m' }", "prometheusRules", "[30m]"),
+        ("{ stageWindow: '17m' }", "prometheusRules", "[17m]"),
         ("{ thresholds+: { min_requests: 50 } }", "prometheusRules", ":increase5m >= 50"),
         ("{ thresholds+: { bimodal_split: 7.5 } }", "prometheusAlerts", "where:queue_split:ratio >= 7.5"),
         ("{ tidegaugeSelector: 'job=\"gauge\"' }", "prometheusAlerts", 'up{job="gauge"} == 0'),

@@ -10,7 +10,7 @@ import pytest
 from mixin import generate
 from tests.rules.cases import GROUPS
 from tests.rules.promtool import ROOT, committed
-from tidegauge import vllm
+from tidegauge import dcgm, vllm
 from tidegauge.catalogue import EXPORTED, RECORDED
 
 RULES = [rule for group in committed()["groups"] for rule in group["rules"]]
@@ -98,10 +98,10 @@ def test_rules_read_only_series_that_exist():
     for rule in RULES:
         for name in selected(promql_parser.parse(rule["expr"])):
             readers[name].append(rule.get("record") or rule["alert"])
-    native = set()
-    for family, kind in vllm.KINDS.items():
-        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
-        native |= {f"vllm:{family}{suffix}" for suffix in suffixes}
+    native = {*dcgm.NAMES}
+    for name, family in {**{name: name for name in vllm.KINDS}, **vllm.ALIASES}.items():
+        suffixes = ("_bucket", "_sum", "_count") if vllm.KINDS[family] == "histogram" else ("",)
+        native |= {f"vllm:{name}{suffix}" for suffix in suffixes}
 
     assert len(readers) >= 30
     assert readers.keys() <= native | RECORDS | {series.name for series in EXPORTED} | {"up"}

@@ -159,6 +159,25 @@ QUEUE_IMPACT = _series(
     *_SPLIT,
 )
 
+# --- load and why requests wait --------------------------------------------------------------------------------
+ARRIVALS = _series("arrivals", "counter", "Requests that arrived at the backend, counted poll by poll.", lb.BACKEND)
+ARRIVAL_BURSTINESS = _series(
+    "arrival_burstiness",
+    "gauge",
+    "P99 of arrivals per second over their mean, in the window.",
+    lb.FLEET,
+)
+DEPARTED_UNFINISHED = _series(
+    "departed_unfinished", "counter", "Requests that left the backend without finishing.", lb.BACKEND
+)
+WAITING_SECONDS = _series(
+    "waiting_seconds",
+    "counter",
+    "Seconds that requests waited, booked to one cause per poll.",
+    lb.BACKEND,
+    lb.CAUSE,
+)
+
 # --- barriers, ceilings, callers -------------------------------------------------------------------------------
 BARRIERS = _series("barriers", "counter", "Barriers seen.", lb.FLEET, lb.SOURCE)
 BARRIER_FANOUT = _series(

@@ -16,6 +16,11 @@ CEILING = "ceiling"
 STATE = "state"
 VERSION = "version"
 CUT = "cut"
+FINISHED_REASON = "finished_reason"
+SIGNAL = "signal"
+SLI = "sli"
+LEVEL = "level"
+GPU = "gpu"
 
 LABELS = {
     BACKEND: "the vLLM endpoint, `host:port` unless configured",
@@ -34,12 +39,20 @@ LABELS = {
     STATE: "clips, inert or unmeasured",
     VERSION: "software version",
     CUT: "the fraction of a stage that an optimisation removes, 0 to 1",
+    FINISHED_REASON: "vLLM's own: stop, length, abort, error or repetition",
+    SIGNAL: "what the backends of a fleet are compared by: queue_late, running or prefix_hit",
+    SLI: "ttft, tpot or e2e",
+    LEVEL: "scheduling, memory, compute, false_compute, communication, none or unknown (not enough evidence)",
+    GPU: "seen or unseen: whether GPU figures were part of the evidence",
 }
 
 STAGES = ("client", "queue", "prefill", "decode", "other")
 SOURCES = ("config", "metrics", "log", "server_info", "observed", "reported", "inferred")
 BASES = ("p90_prompt", "p90_prompt_and_output", "context_window")
 CAUSES = ("caller", "deferred", "kv_cache", "sequence_slots", "prefill_budget", "unknown")
+SIGNALS = ("queue_late", "running", "prefix_hit")
+SLIS = ("ttft", "tpot", "e2e")
+LEVELS = ("scheduling", "memory", "compute", "false_compute", "communication", "none", "unknown")
 STATES = ("clips", "inert", "unmeasured")
 SERVER = "server"
 CALLER = "caller"

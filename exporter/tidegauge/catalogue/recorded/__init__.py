@@ -7,15 +7,33 @@ backend, else the native one. Whatever comes after the rules reads the latter.
 """
 
 # ruff: noqa: F403  the names of the package are those of its subjects
-from tidegauge.catalogue.recorded import fleet, health, queue, split, stages
+from tidegauge.catalogue.recorded import (
+    bottleneck,
+    capacity,
+    fleet,
+    health,
+    latency,
+    load,
+    memory,
+    queue,
+    slo,
+    split,
+    stages,
+)
+from tidegauge.catalogue.recorded.bottleneck import *
+from tidegauge.catalogue.recorded.capacity import *
 from tidegauge.catalogue.recorded.fleet import *
 from tidegauge.catalogue.recorded.health import *
+from tidegauge.catalogue.recorded.latency import *
+from tidegauge.catalogue.recorded.load import *
+from tidegauge.catalogue.recorded.memory import *
 from tidegauge.catalogue.recorded.queue import *
+from tidegauge.catalogue.recorded.slo import *
 from tidegauge.catalogue.recorded.split import *
 from tidegauge.catalogue.recorded.stages import *
 from tidegauge.catalogue.series import Recorded
 
-_SUBJECTS = (health, stages, queue, split, fleet)
+_SUBJECTS = (health, stages, queue, split, latency, load, memory, fleet, capacity, bottleneck, slo)
 
 RECORDED: tuple[Recorded, ...] = tuple(
     entry for subject in _SUBJECTS for entry in vars(subject).values() if isinstance(entry, Recorded)

@@ -5,6 +5,14 @@ from tidegauge.catalogue.series import recorded
 
 _MODEL = (lb.BACKEND, lb.MODEL_NAME)
 
+FLEET_MEMBER = recorded(
+    "fleet_member",
+    "fleet_backend:member:info",
+    "bool",
+    "1 for each backend and model, with the fleet the exporter names, else the model name.",
+    lb.FLEET,
+    *_MODEL,
+)
 FLEET_E2E = recorded(
     "fleet_e2e",
     "fleet_backend:e2e_seconds:mean",
@@ -27,4 +35,29 @@ FLEET_SKEW = recorded(
     "1",
     "Slowest over fastest backend of the fleet by mean end-to-end time.",
     lb.FLEET,
+)
+SKEW_RATIO = recorded(
+    "skew_ratio",
+    "fleet:skew:max_min_ratio",
+    "1",
+    "Largest over smallest of the signal over the backends of the fleet; absent where the smallest is 0.",
+    lb.FLEET,
+    lb.SIGNAL,
+)
+SKEW_DIFFERENCE = recorded(
+    "skew_difference",
+    "fleet:skew:max_min_difference",
+    "1",
+    "Largest less smallest of the signal over the backends of the fleet.",
+    lb.FLEET,
+    lb.SIGNAL,
+)
+SKEW_WORST = recorded(
+    "skew_worst",
+    "fleet_backend:skew:worst",
+    "1",
+    "The signal of the odd one out: most late, most running, fewest prefix hits; its labels name it.",
+    lb.FLEET,
+    *_MODEL,
+    lb.SIGNAL,
 )

@@ -15,6 +15,20 @@ BACKEND_COVERED = recorded(
 BACKEND_UP = recorded(
     "backend_up", "backend:up:max", "bool", "1 if Prometheus or an exporter reaches the backend, else 0.", lb.BACKEND
 )
+RUNNING = recorded(
+    "running",
+    "backend_model:num_requests_running:sum",
+    "requests",
+    "Requests in the batches of the server, over its engines.",
+    *_MODEL,
+)
+WAITING = recorded(
+    "waiting",
+    "backend_model:num_requests_waiting:sum",
+    "requests",
+    "Requests that wait in the server, over its engines.",
+    *_MODEL,
+)
 IN_FLIGHT = recorded(
     "in_flight",
     "backend_model:requests_in_flight:sum",

@@ -54,3 +54,20 @@ STAGE_SHARE = recorded(
     *_MODEL,
     lb.STAGE,
 )
+FLEET_STAGE_SHARE = recorded(
+    "fleet_stage_share",
+    "fleet:stage_share:mean",
+    "ratio",
+    "Share of the stage in the end-to-end time of all requests of the fleet, over the stage window.",
+    lb.FLEET,
+    lb.STAGE,
+)
+GAIN_CEILING = recorded(
+    "gain_ceiling",
+    "fleet:gain_ceiling:ratio",
+    "ratio",
+    "Largest end-to-end gain of an optimisation that removes the cut from the stage: share times cut.",
+    lb.FLEET,
+    lb.STAGE,
+    lb.CUT,
+)

@@ -1,0 +1,35 @@
+"""What holds a backend back, and the GPU figures behind it where DCGM's exporter is scraped."""
+
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue.series import recorded
+
+GPU_BUSY = recorded(
+    "gpu_busy",
+    "backend:gpu_sm_active:avg5m",
+    "ratio",
+    "Share of time the backend's GPUs computed, over 5 minutes and its GPUs.",
+    lb.BACKEND,
+)
+GPU_SPREAD = recorded(
+    "gpu_spread",
+    "backend:gpu_sm_active:spread5m",
+    "ratio",
+    "Busiest less idlest GPU of the backend, over 5 minutes.",
+    lb.BACKEND,
+)
+GPU_DRAM = recorded(
+    "gpu_dram",
+    "backend:gpu_dram_active:avg5m",
+    "ratio",
+    "Share of time the memory interface of the backend's GPUs was busy, over 5 minutes.",
+    lb.BACKEND,
+)
+BOTTLENECK = recorded(
+    "bottleneck",
+    "backend:bottleneck:level",
+    "bool",
+    "1 for the one level the backend is at; `unknown` says that the evidence does not suffice.",
+    lb.BACKEND,
+    lb.LEVEL,
+    lb.GPU,
+)

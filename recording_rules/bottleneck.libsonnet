@@ -1,0 +1,93 @@
+// What holds a backend back: one level per backend, and `unknown` where the evidence does not suffice.
+//
+// GPU figures come from DCGM's exporter and are joined by its `_config.gpu.label`: backends that share a value of it (one
+// host, say) share its GPUs' figures.
+local catalogue = import '../mixin/catalogue.json';
+local promql = import '../mixin/lib/promql.libsonnet';
+local dcgm = catalogue.dcgm;
+local recorded = catalogue.recorded;
+
+{
+  local config = self._config,
+  local p = promql.new(config),
+  local n = p.number,
+  local gpu = config.gpu,
+
+  local dcgmSeries(name) = '%s{%s}' % [name, gpu.selector],
+  local averaged(name) = 'avg_over_time(%s[5m])' % dcgmSeries(name),
+  // Profiling figures where the GPU has them, else the coarser utilisation.
+  local busy = '%s or %s / 100 unless %s' % [
+    averaged(dcgm.sm_active),
+    averaged(dcgm.gpu_util),
+    'on (%s, gpu) %s' % [gpu.label, dcgmSeries(dcgm.sm_active)],
+  ],
+
+  // One figure per backend from the GPUs that its name leads to.
+  local key = 'gpu_host',
+  local place(vector) = 'label_replace(%s, "%s", "$1", "%s", "(.+)")' % [vector, key, gpu.label],
+  local backends = 'label_replace(%s, "%s", "$1", "backend", "%s")' % [recorded.backend_up, key, gpu.backendPattern],
+  local onBackend(vector) = p.by('max', ['backend'], '%s * 0 + %s group_left () %s' % [
+    backends,
+    p.on([key]),
+    vector,
+  ]),
+  local gpus(op, vector) = p.by(op, [key], place(vector)),
+
+  local byBackend(op, vector) = p.by(op, ['backend'], vector),
+  local full = '(%s or %s)' % [
+    byBackend('max', '%s >= %s' % [recorded.kv_usage, n(config.thresholds.kv_full)]),
+    byBackend('max', '%s > 0' % recorded.preemption_rate),
+  ],
+  local waits = byBackend('max', 'min_over_time(%s[5m]) > 0' % recorded.waiting),
+  local saturated = '(%s >= %s)' % [recorded.gpu_busy, n(gpu.busy)],
+  local perToken = '(%s or %s)' % [
+    byBackend('max', '%s{quantile="0.9"}' % recorded.tpot_5m),
+    byBackend('max', '%s{quantile="0.9"}' % recorded.itl_5m),
+  ],
+  local slow = '(%s > %s)' % [perToken, n(config.slo.tpot.seconds)],
+  local uneven = '(%s > %s)' % [recorded.gpu_spread, n(gpu.spread)],
+  local starved = '(%s < %s)' % [recorded.gpu_dram, n(gpu.dramLow)],
+  local idle = byBackend('max', 'max_over_time(%s[5m]) == 0' % recorded.in_flight),
+  // Without both of these not even the first two levels can be told.
+  local judged = '(%s and %s)' % [byBackend('group', recorded.kv_usage), byBackend('group', recorded.in_flight)],
+
+  // First match wins.
+  local levels = [
+    ['none', idle],
+    ['memory', full],
+    ['communication', uneven],
+    ['false_compute', '(%s and %s)' % [saturated, starved]],
+    ['compute', '(%s and %s)' % [saturated, slow]],
+    ['scheduling', '(%s and %s unless %s)' % [waits, judged, saturated]],
+    ['none', '(%s and %s)' % [recorded.gpu_busy, judged]],
+    ['unknown', byBackend('group', recorded.backend_up)],
+  ],
+  local named(level) = p.label('(%s) ^ 0' % level[1], 'level', level[0]),
+  local onlyBackend = p.on(['backend']),
+  local first = std.foldl(
+    function(done, level) if done == '' then named(level) else '%s or %s %s' % [done, onlyBackend, named(level)],
+    levels,
+    ''
+  ),
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'tidegauge-bottleneck',
+      rules: [
+        p.record('gpu_busy', onBackend(gpus('avg', busy))),
+        p.record('gpu_spread', onBackend('(%s - %s and %s > 1)' % [
+          gpus('max', busy),
+          gpus('min', busy),
+          gpus('count', busy),
+        ])),
+        p.record('gpu_dram', onBackend(gpus('avg', averaged(dcgm.dram_active)))),
+        p.record('bottleneck', '(%s) * %s group_left (gpu) (%s or %s)' % [
+          first,
+          onlyBackend,
+          p.label(recorded.gpu_busy + ' ^ 0', 'gpu', 'seen'),
+          p.label('%s ^ 0 unless %s' % [recorded.backend_up, recorded.gpu_busy], 'gpu', 'unseen'),
+        ]),
+      ],
+    }],
+  },
+}

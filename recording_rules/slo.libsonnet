@@ -1,0 +1,39 @@
+// Service levels per model, over every window that burn-rate alerts need.
+//
+// Only the 5-minute rates read vLLM's buckets. The longer windows add those up, good and all apart: the requests of three
+// days weigh alike, and no rule reads three days of buckets of every server.
+local catalogue = import '../mixin/catalogue.json';
+local promql = import '../mixin/lib/promql.libsonnet';
+local slo = import '../mixin/lib/slo.libsonnet';
+local recorded = catalogue.recorded;
+
+{
+  local config = self._config,
+  local p = promql.new(config),
+
+  local byModelName(vector) = p.by('sum', ['model_name'], vector),
+  local joined(matchers) = std.join(',', std.filter(function(m) m != '', matchers)),
+  local good(sli) = byModelName(std.join(' or ', [
+    p.ranged('rate', slo.family(sli), '5m', '_bucket', joined([target.le, target.matcher]))
+    for target in slo.targets(config, sli)
+  ])),
+  local total(sli) = byModelName(p.ranged('rate', slo.family(sli), '5m', '_count')),
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'tidegauge-slo',
+      rules: [p.record('slo_good', good(sli), { sli: sli }) for sli in slo.slis]
+             + [p.record('slo_total', total(sli), { sli: sli }) for sli in slo.slis]
+             + [p.record('slo_5m', '%s / (%s > 0)' % [recorded.slo_good, recorded.slo_total])]
+             + [
+               p.record('slo_' + window, 'sum_over_time(%s[%s]) / (sum_over_time(%s[%s]) > 0)' % [
+                 recorded.slo_good,
+                 window,
+                 recorded.slo_total,
+                 window,
+               ])
+               for window in ['30m', '1h', '2h', '6h', '1d', '3d']
+             ],
+    }],
+  },
+}
