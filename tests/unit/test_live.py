@@ -1,0 +1,151 @@
+"""Reports straight from servers and from a running exporter, and recordings that replay to the same."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from tests.builders import config, exposition, figures, lifetime, page, requests, spread
+from tests.golden.everything import everything
+from tests.unit.little_servers import serving
+from tidegauge import cli, vllm
+from tidegauge.report import live
+from tidegauge.report.document import document
+
+
+def body(finished, start=1000.0):
+    rows = requests(*[(1.0, 2.0, 3.0, 4.0)] * finished)
+    return exposition(rows, start=start, info={"kv_cache_size_tokens": 777}, values={vllm.RUNNING: 0.0})
+
+
+def counting(first, start=1000.0, seen=None):
+    """A server that finishes one request per poll of its page, and tells its version."""
+    polls = iter(range(first, first + 10_000))
+
+    async def answer(request):
+        if request.path == "/metrics":
+            return web.Response(text=body(next(polls), start))
+        if seen is not None:
+            seen.append(request.path)
+        return web.json_response({"version": "0.30.0"}) if request.path == "/version" else web.Response(status=404)
+
+    return answer
+
+
+def ask(handler, question):
+    async def run():
+        async with serving(handler) as url:
+            return await question(url)
+
+    return asyncio.run(run())
+
+
+class TestFromBackends:
+    def test_one_page_is_the_life_of_the_server(self):
+        """And its own endpoints are asked."""
+        found = document(ask(counting(30), lambda url: live.from_backends([url], 0.0, {})))
+        (backend,) = found["backends"]
+
+        assert 0 == found["window_seconds"]
+        assert (30, 10.0) == tuple(backend["models"][0]["stages"][key] for key in ("requests", "e2e_seconds"))
+        assert ("0.30.0", {"value": 777, "source": "metrics"}) == (
+            backend["version"],
+            backend["kv_cache_capacity_tokens"],
+        )
+
+    def test_watched_servers_count_what_happened_meanwhile(self):
+        """Not the thirty requests from before."""
+        found = document(ask(counting(30), lambda url: live.from_backends([url], 0.5, {url.split("/")[2]: "blue"})))
+        (backend,) = found["backends"]
+
+        assert 0.5 <= found["window_seconds"] < 15
+        assert 1 == backend["models"][0]["stages"]["requests"]
+        assert "blue" == backend["fleet"]
+
+    def test_server_that_is_down_is_not_asked_for_its_version(self):
+        """Its answer would only cost three time-outs."""
+        seen = []
+
+        async def broken(request):
+            seen.append(request.path)
+            return web.Response(status=500)
+
+        found = document(ask(broken, lambda url: live.from_backends([url], 0.0, {})))
+
+        assert (False, {"http_5xx": 1}) == (found["backends"][0]["up"], found["backends"][0]["failed_polls"])
+        assert ["/metrics"] == seen
+
+
+class TestFromExporter:
+    def test_report_is_passed_on(self):
+        """As the exporter gives it."""
+        report = document(everything())
+
+        async def answer(_):
+            return web.json_response(report)
+
+        assert report == ask(answer, live.from_exporter)
+
+    @pytest.mark.parametrize(
+        "answer", ["", "<html>", "[]", "null", '{"format": 99}'], ids=["nothing", "HTML", "list", "null", "format"]
+    )
+    def test_anything_else_is_named_with_its_url(self, answer):
+        """Another program, or another version."""
+
+        async def other(_):
+            return web.Response(text=answer)
+
+        with pytest.raises(OSError, match=r"http://127\.0\.0\.1:\d+/api/v1/report: "):
+            ask(other, live.from_exporter)
+
+    def test_nobody_there_is_exit_1(self, capsys):
+        """One line that names the address."""
+        assert 1 == cli.main(["report", "--exporter", "http://127.0.0.1:9"])
+        assert "http://127.0.0.1:9/api/v1/report" in capsys.readouterr().err
+
+
+class TestRecording:
+    def test_a_recording_replays_to_what_happened(self, tmp_path, capsys):
+        """Through the command, both ways: pages are written as they came, failures too."""
+
+        async def run():
+            async with serving(counting(30)) as url:
+                arguments = ["record", "--backend", f"a={url}", "--backend", "gone=http://127.0.0.1:9"]
+                arguments += ["--for", "0.5", "--interval", "0.1", "--out", str(tmp_path)]
+                return await asyncio.to_thread(cli.main, arguments)
+
+        assert 0 == asyncio.run(run())
+        written = int(capsys.readouterr().out.split("a.scrapes.gz: ")[1].split()[0])
+        assert 0 == cli.main(["report", "--capture", f"{tmp_path}/a.scrapes.gz", "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert written - 1 == found["backends"][0]["models"][0]["stages"]["requests"]
+        assert 1 == cli.main(["report", "--capture", f"{tmp_path}/gone.scrapes.gz", "--json"])
+        assert {"refused"} == set(json.loads(capsys.readouterr().out)["backends"][0]["failed_polls"])
+
+    def test_two_backends_of_one_name_are_refused(self, tmp_path, capsys):
+        """Their pages would end up in one file."""
+        arguments = ["record", "--backend", "a=http://127.0.0.1:9", "--backend", "a=http://127.0.0.1:8"]
+
+        assert 2 == cli.main([*arguments, "--out", str(tmp_path)])
+        assert "same name" in capsys.readouterr().err
+
+
+class TestSameFiguresEitherWay:
+    def test_replay_and_live_state_derive_the_same(self, tmp_path):
+        """One page by capture, by server, and by hand."""
+        rows = requests(*[(1.0, 2.0, 3.0, 4.0)] * 30) | {vllm.TTFT: spread(30, 90.0)}
+        text = exposition(rows, info={"kv_cache_size_tokens": 777})
+        path = tmp_path / "a.prom"
+        path.write_text(text, encoding="utf-8")
+
+        async def answer(request):
+            return web.Response(text=text) if request.path == "/metrics" else web.Response(status=404)
+
+        served = document(ask(answer, lambda url: live.from_backends([url], 0.0, {})))
+        (replayed,) = cli.replay.load({"a": path}, {}, {}, "m")
+        by_capture = document(cli.replay.replay([replayed], cli.Settings()))
+        by_hand = document(figures(lifetime("a", page(rows, configs=[config(kv_cache_size_tokens=777)]))))
+
+        stages = [found["backends"][0]["models"][0]["stages"] for found in (served, by_capture, by_hand)]
+        assert stages[0] == stages[1] == stages[2]
