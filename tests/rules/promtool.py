@@ -1,6 +1,7 @@
 """Cases for promtool in a compact form: groups of series with the values and alerts that the rules must make of them.
 
-Every sample lies on a step of 30 s, and the rules are evaluated once per step, recording rules first.
+Every sample lies on a step of 30 s unless the group says otherwise, and the rules are evaluated once per step,
+recording rules first.
 """
 
 import os
@@ -99,17 +100,18 @@ class Alert:
 
 @attrs.frozen
 class Group:
-    """Series that share one timeline, and what must come of them."""
+    """Series that share one timeline, a sample every *step* seconds, and what must come of them."""
 
     name: str
     series: Sequence[Series] = ()
     values: Sequence[Value] = ()
     alerts: Sequence[Alert] = ()
+    step: int = STEP
 
     def as_yaml(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "interval": f"{STEP}s",
+            "interval": f"{self.step}s",
             "input_series": list(self.series),
             "promql_expr_test": [value.as_yaml() for value in self.values],
             "alert_rule_test": [alert.as_yaml() for alert in self.alerts],
@@ -124,10 +126,12 @@ def committed() -> dict[str, Any]:
 
 def run(binary: str, rules: dict[str, Any], groups: Iterable[Group], folder: Path) -> str:
     """What promtool says against *rules*: empty if it has nothing to say."""
+    groups = list(groups)
+    (step,) = {group.step for group in groups}
     (folder / "rules.yaml").write_text(yaml.safe_dump(rules, width=10**6), encoding="utf-8")
     test = {
         "rule_files": ["rules.yaml"],
-        "evaluation_interval": f"{STEP}s",
+        "evaluation_interval": f"{step}s",
         "group_eval_order": [group["name"] for group in rules["groups"]],
         "tests": [group.as_yaml() for group in groups],
     }

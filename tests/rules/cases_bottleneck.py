@@ -1,0 +1,99 @@
+"""The one level that each backend is at, with GPU figures and without."""
+
+from tests.rules.promtool import Group, Series, Value, labels, series
+from tests.rules.steady import Steady
+from tidegauge import dcgm, vllm
+from tidegauge.catalogue import recorded as rec
+
+SLOW, FAST = {0.06: 20}, {0.03: 20}
+
+
+def server(
+    host: str,
+    *,
+    kv: float | None = 0.2,
+    running: int = 8,
+    waiting: int = 0,
+    preempted: float = 0,
+    tpot: dict[float, float] | None = None,
+) -> list[Series]:
+    """A server on a host of its own."""
+    names = {"engine": "0", "instance": f"{host}:8000", "job": "vllm", "model_name": "sim"}
+    usage = {} if kv is None else {vllm.KV_USAGE: kv}
+    gauges = {**usage, vllm.RUNNING: running, vllm.WAITING: waiting}
+    return [
+        series("up", "1x40", instance=f"{host}:8000", job="vllm"),
+        *Steady(names, {vllm.TPOT: tpot or FAST}, {vllm.PREEMPTIONS: preempted}, gauges).series(),
+    ]
+
+
+def gpus(host: str, *busy: float, dram: float = 0.6, pod: str = "") -> list[Series]:
+    """DCGM's series of the GPUs of a host: SM activity of each, and one figure for memory."""
+    found = []
+    for number, value in enumerate(busy):
+        names = {"Hostname": host, "gpu": str(number), "job": "dcgm", "instance": f"{host}:9400", "pod": pod}
+        found += [
+            series(dcgm.SM_ACTIVE, f"{value:g}x40", **names),
+            series(dcgm.DRAM_ACTIVE, f"{dram:g}x40", **names),
+            series(dcgm.GPU_UTIL, "100x40", **names),
+        ]
+    return found
+
+
+def level(host: str, name: str, gpu: str = "seen") -> dict[str, float]:
+    """The row of a backend."""
+    return {labels(backend=f"{host}:8000", level=name, gpu=gpu): 1}
+
+
+def by_host(**values: float) -> dict[str, float]:
+    """A figure per backend."""
+    return {labels(backend=f"{host.replace('_', '-')}:8000"): value for host, value in values.items()}
+
+
+WITH_GPUS = Group(
+    "with GPU figures every level can be told",
+    [
+        *server("sched", waiting=5), *gpus("sched", 0.3, 0.4),
+        *server("full", kv=0.95, waiting=5), *gpus("full", 0.97),
+        *server("preempts", preempted=1), *gpus("preempts", 0.6),
+        *server("compute", tpot=SLOW, waiting=3), *gpus("compute", 0.97, 0.97),
+        *server("false", tpot=SLOW), *gpus("false", 0.98, 0.98, dram=0.1),
+        *server("uneven", tpot=SLOW), *gpus("uneven", 0.99, 0.7),
+        *server("fine"), *gpus("fine", 0.7, 0.8),
+        *server("busy"), *gpus("busy", 0.96),
+        *server("idle", running=0), *gpus("idle", 0, 0),
+        # Without profiling there is the utilisation.
+        *server("coarse"), series(dcgm.GPU_UTIL, "55x40", Hostname="coarse", gpu="0", job="dcgm"),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("sched", "scheduling") | level("full", "memory") | level("preempts", "memory")
+            | level("compute", "compute") | level("false", "false_compute") | level("uneven", "communication")
+            | level("fine", "none") | level("busy", "none") | level("idle", "none") | level("coarse", "none")),
+        Value(rec.GPU_BUSY, 8, by_host(sched=0.35, full=0.97, preempts=0.6, compute=0.97, false=0.98, uneven=0.845,
+            fine=0.75, busy=0.96, idle=0, coarse=0.55)),
+        Value(rec.GPU_SPREAD, 8, by_host(sched=0.1, compute=0, false=0, uneven=0.29, fine=0.1, idle=0)),
+        Value(rec.GPU_DRAM, 8, by_host(sched=0.6, full=0.6, preempts=0.6, compute=0.6, false=0.1, uneven=0.6, fine=0.6,
+            busy=0.6, idle=0.6)),
+    ],
+)  # fmt: skip
+
+WITHOUT_GPUS = Group(
+    "without GPU figures scheduling and memory can be told, and a loaded server that shows neither cannot",
+    [
+        *server("sched", waiting=5),
+        *server("full", kv=0.9),
+        *server("loaded", tpot=SLOW),
+        *server("idle", running=0),
+        # Waiting without a word on the KV cache may be either.
+        *server("silent", kv=None, waiting=5),
+        series("up", "0x40", instance="down:8000", job="vllm"),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("sched", "scheduling", "unseen") | level("full", "memory", "unseen")
+            | level("loaded", "unknown", "unseen") | level("idle", "none", "unseen")
+            | level("silent", "unknown", "unseen") | level("down", "unknown", "unseen")),
+        Value(rec.GPU_BUSY, 8, {}),
+    ],
+)  # fmt: skip
+
+GROUPS = [WITH_GPUS, WITHOUT_GPUS]
