@@ -54,6 +54,8 @@ STALL = Group(
         *embeddings(),
     ],
     [
+        Value(rec.RUNNING, 6, {labels(**A): 12, labels(**B): 0}, '{model_name=~"sim|chat"}'),
+        Value(rec.WAITING, 6, {labels(**A): 5, labels(**B): 4}, '{model_name=~"sim|chat"}'),
         Value(rec.IN_FLIGHT, 6, {
             labels(**A): 17,
             labels(**B): 4,

@@ -102,9 +102,9 @@ GAINS = Group(
         }),
         Value(rec.GAIN_CEILING, 16, {
             labels(fleet="sim", stage=stage, cut=cut): value
-            for cut, values in {"0.25": (0.0625, 0.0313, 0.1302, 0.026), "0.5": (0.125, 0.0625, 0.2604, 0.0521)}.items()
+            for cut, values in {"0.25": (0.0625, 0.03125, 0.13021, 0.02604), "0.5": (0.125, 0.0625, 0.26042, 0.05208)}.items()
             for stage, value in zip(("queue", "prefill", "decode", "other"), values, strict=True)
-        }, '{fleet="sim"}', to=0.0001),
+        }, '{fleet="sim"}', to=0.00001),
     ],
 )  # fmt: skip
 
