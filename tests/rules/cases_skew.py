@@ -80,21 +80,20 @@ MEMBERS = Group(
     ],
 )  # fmt: skip
 
-SHARE = Phase(20, [(10, 3)], prefill=1, decode=5, other=1)
 GAINS = Group(
     "a fleet's shares weigh each backend by the time its requests took, and a gain is share times cut",
     [
-        *Server("a:8000", "sim", [SHARE]).series(),
+        *Server("a:8000", "sim", [Phase(20, [(10, 4)], prefill=1, decode=5, other=1)]).series(),
         *Server("b:8000", "sim", [Phase(20, [(5, 0)], prefill=1, decode=2.5, other=0.5)]).series(),
         *Server("c:8000", "chat", [Phase(20, [(7, 1)], prefill=1, decode=2, other=0)]).series(),
     ],
     [
-        # Of 3600 s: 10 requests of 10 s and 5 of 4 s in each of 30 steps.
+        # Of 130 s a step: 10 requests of 11 s and 5 of 4 s.
         Value(rec.FLEET_STAGE_SHARE, 16, {
-            labels(fleet="sim", stage="queue"): 0.25,
-            labels(fleet="sim", stage="prefill"): 0.125,
-            labels(fleet="sim", stage="decode"): 0.521,
-            labels(fleet="sim", stage="other"): 0.104,
+            labels(fleet="sim", stage="queue"): 0.308,
+            labels(fleet="sim", stage="prefill"): 0.115,
+            labels(fleet="sim", stage="decode"): 0.481,
+            labels(fleet="sim", stage="other"): 0.096,
             labels(fleet="chat", stage="queue"): 0.25,
             labels(fleet="chat", stage="prefill"): 0.25,
             labels(fleet="chat", stage="decode"): 0.5,
@@ -102,9 +101,9 @@ GAINS = Group(
         }),
         Value(rec.GAIN_CEILING, 16, {
             labels(fleet="sim", stage=stage, cut=cut): value
-            for cut, values in {"0.25": (0.0625, 0.03125, 0.13021, 0.02604), "0.5": (0.125, 0.0625, 0.26042, 0.05208)}.items()
+            for cut, values in {"0.25": (0.077, 0.029, 0.12, 0.024), "0.5": (0.154, 0.058, 0.24, 0.048)}.items()
             for stage, value in zip(("queue", "prefill", "decode", "other"), values, strict=True)
-        }, '{fleet="sim"}', to=0.00001),
+        }, '{fleet="sim"}'),
     ],
 )  # fmt: skip
 
