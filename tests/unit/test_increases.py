@@ -276,6 +276,14 @@ class TestPoisonedSums:
 
         assert {"impossible": 1} == poisoned.dropped
 
+    def test_sum_below_what_its_buckets_allow_is_dropped(self):
+        """A negative observation hidden in a long interval: the sum rises, by far less than 50 waits of 32 s."""
+        increases = Increases()
+        increases.advance(served(*FIRST), 5000.0)
+        poisoned = increases.advance(served(*FIRST, *[(32.0, 0.2, 1.0, 0.1)] * 50, (-1400.0, 0.2, 1.0, 1400.0)), 5600.0)
+
+        assert {"impossible": 1} == poisoned.dropped
+
     def test_long_but_true_latency_is_kept(self):
         """A request of ten minutes on a server of two hours."""
         increases = Increases()

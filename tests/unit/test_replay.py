@@ -346,6 +346,42 @@ class TestWindows:
         assert 1 == backend["models"][0]["stages"]["requests"]
 
 
+class TestLogs:
+    LATER = (
+        LOG.replace("1,490,818", "745,409")
+        .replace("'max_num_seqs': 160", "'max_num_seqs': 80")
+        .replace("11.37x", "5.69x")
+    )
+
+    def test_facts_are_those_of_the_process_at_the_end(self, tmp_path):
+        """The capture has a restart in it, the log both starts: the second holds."""
+        path = tmp_path / "a.log"
+        path.write_text(LOG + self.LATER, encoding="utf-8")
+        capture = write(tmp_path, "a", case_page(start=10.0), case_page(start=1000.5))
+        backend = one_backend(capture, a=path)
+
+        assert 1 == backend["restarts"]
+        assert (745_409, 80) == (backend["kv_cache_capacity_tokens"]["value"], backend["max_num_seqs"]["value"])
+
+    def test_long_log_is_scanned_to_the_same_facts(self, tmp_path, monkeypatch):
+        """Gigabytes are not read into memory; an unfinished last line counts."""
+        path = tmp_path / "a.log"
+        path.write_text(LOG + "INFO 11-29 23:51:00 nothing\n" * 2000 + self.LATER.rstrip("\n"), encoding="utf-8")
+        capture = write(tmp_path, "a", case_page())
+        short = one_backend(capture, a=path)
+        monkeypatch.setattr(replay, "_SHORT_LOG", 10)
+
+        assert short == one_backend(capture, a=path)
+        assert 745_409 == short["kv_cache_capacity_tokens"]["value"]
+
+    def test_log_that_is_not_there_is_an_error_of_the_file(self, tmp_path, capsys):
+        """One line that names it."""
+        capture = write(tmp_path, "a", case_page())
+
+        assert 1 == cli.main(["report", "--capture", str(capture), "--log", f"a={tmp_path}/none.log"])
+        assert "none.log" in capsys.readouterr().err
+
+
 class TestCommand:
     def test_nothing_usable_is_exit_1(self, run, tmp_path):
         """A capture in which nobody ever answered."""

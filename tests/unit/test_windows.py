@@ -114,6 +114,15 @@ class TestExpiry:
         assert 1.0 == window.total(601.0).histograms[QUEUE].count
 
 
+    def test_a_clock_that_was_set_back_leaves_nothing_in_the_future(self):
+        """Else the hour before would count for another hour."""
+        window = Window(60.0)
+        window.add(increase(4200.0, [5.0]))
+        window.add(increase(600.0, [7.0]))
+
+        assert 7.0 == window.total(601.0).histograms[QUEUE].sum
+
+
 class TestChangedBuckets:
     def test_older_observations_with_other_buckets_are_let_go(self):
         """A restart with custom buckets: they cannot be added to the old ones."""

@@ -4,16 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from tidegauge.derive.figures import Figures, Settings, derive
 from tidegauge.model import StartupFacts
 from tidegauge.parsing.exposition import NotMetrics, PageReader
-from tidegauge.parsing.logs import read_log
+from tidegauge.parsing.logs import StartupReader, read_log
 from tidegauge.sources import captures
 from tidegauge.sources.captures import Taken
+from tidegauge.sources.logfile import LogFollower
 from tidegauge.state.backend import Backend, BackendState
+
+_SHORT_LOG: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
@@ -31,10 +35,26 @@ def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[st
         Recording(
             Backend(name, fleets.get(name, fleet)),
             captures.read(path),
-            read_log(logs[name].read_text(encoding="utf-8", errors="replace")) if name in logs else None,
+            _startup(logs[name]) if name in logs else None,
         )
         for name, path in paths.items()
     ]
+
+
+def _startup(path: Path) -> StartupFacts:
+    """The facts of a log; a long one is scanned, a short one may be a terminal's text. Raises OSError."""
+    if path.stat().st_size <= _SHORT_LOG:
+        return read_log(path.read_text(encoding="utf-8", errors="replace"))
+    reader = StartupReader()
+    follower = LogFollower(path, reader)
+    progress = follower.poll()
+    while not (progress.caught_up or progress.error):
+        progress = follower.poll()
+    if progress.error:
+        raise OSError(progress.error)
+    follower.finish()
+    follower.close()
+    return reader.facts()
 
 
 def replay(recordings: Iterable[Recording], settings: Settings) -> Figures:
@@ -58,13 +78,14 @@ def _state(recording: Recording) -> tuple[BackendState, float, float]:
     single = sum(poll.body is not None for poll in begun) < 2
     # A server that began while it was watched is known from its first count on, as it is live.
     state = BackendState(recording.backend, inf, inf, -inf if single else first)
-    if recording.startup is not None:
-        state.startup(recording.startup)
     reader = PageReader()
     last = first
     for poll in chain(begun, polls):
         _book(state, reader, poll)
         first, last = min(first, poll.at), max(last, poll.at)
+    if recording.startup is not None:
+        # The log tells of its last start, which is that of the process at the end of the capture.
+        state.startup(recording.startup)
     return state, last, first
 
 

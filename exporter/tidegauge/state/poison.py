@@ -57,11 +57,14 @@ def _poison(group: Mapping[str, Histogram], torn: float, uptime: float) -> str |
     """Why the latency rises of one engine cannot be true, or None.
 
     A stage lies within its request, and all of a request's histograms move at once, so no stage's sum can rise by
-    more than end-to-end does (a margin covers vLLM's use of two clocks); and no request is older than its process.
+    more than end-to-end does (a margin covers vLLM's use of two clocks); no request is older than its process; and a
+    sum that is less than its buckets allow has something negative in it.
     """
     for rise in group.values():
         if rise.sum is not None and rise.sum < 0:
             return "sum_fell"
+        if rise.sum is not None and rise.sum < _least(rise) - torn:
+            return "impossible"
         if rise.sum is not None and isfinite(uptime) and rise.sum > _most(rise, uptime) + torn:
             return "impossible"
     e2e = group.get(vllm.E2E)
@@ -70,6 +73,13 @@ def _poison(group: Mapping[str, Histogram], torn: float, uptime: float) -> str |
     limit = e2e.sum * 1.05 + 0.1 * e2e.count + torn
     stages = [rise.sum for family, rise in group.items() if family != vllm.E2E and rise.count == e2e.count]
     return "impossible" if any(total is not None and total > limit for total in stages) else None
+
+
+def _least(rise: Histogram) -> float:
+    """The smallest sum that the bucket counts allow when no observation is negative."""
+    lower = (0.0, *rise.edges)
+    counts = (upto - below for upto, below in zip(rise.cumulative, (0.0, *rise.cumulative), strict=False))
+    return sum(count * edge for count, edge in zip(counts, lower, strict=False))
 
 
 def _most(rise: Histogram, uptime: float) -> float:

@@ -1,7 +1,7 @@
 """Increases over the last so many seconds, in slots, so that memory does not grow with the poll rate."""
 
 from collections.abc import Mapping
-from math import floor
+from math import floor, inf
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -11,6 +11,8 @@ from tidegauge.model import Histogram, SeriesKey
 from tidegauge.state.increases import Increase, add
 
 SLOTS: Final = 60
+AHEAD_SECONDS: Final = 120.0
+"""How far a caller's clock may be ahead of ours."""
 _T = TypeVar("_T")
 
 
@@ -71,16 +73,18 @@ class Window:
 
     def total(self, now: float) -> Totals:
         """Everything booked within the span before *now*."""
-        self._expire(now)
+        self._expire(now, now + AHEAD_SECONDS)
         if self._total is None:
             self._total = EMPTY
             for slot in self._slots.values():
                 self._total = _merge(self._total, slot)
         return self._total
 
-    def _expire(self, now: float) -> None:
+    def _expire(self, now: float, latest: float = inf) -> None:
         oldest = floor(now / self._width) - SLOTS + 1
-        gone = [index for index in self._slots if index < oldest]
+        # What lies in the future was booked before the clock was set back.
+        newest = inf if latest == inf else floor(latest / self._width)
+        gone = [index for index in self._slots if not oldest <= index <= newest]
         for index in gone:
             del self._slots[index]
         if gone:
