@@ -2,20 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from math import isfinite, isinf
-from typing import Final
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-    SummaryMetricFamily,
-)
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from tidegauge.catalogue import Series
 from tidegauge.model import Histogram
-
-_FAMILIES: Final = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "summary": SummaryMetricFamily}
 
 Row = tuple[Mapping[str, str], float | None]
 
@@ -25,7 +16,8 @@ def family(series: Series, rows: Iterable[Row]) -> Metric:
 
     A label that a row does not give, or gives as empty, is left out: to Prometheus that is the same.
     """
-    result = _FAMILIES[series.kind](series.name, series.help)
+    # A family of counters is called by its name without the suffix that its samples have.
+    result = Metric(series.name.removesuffix("_total"), series.help, series.kind)
     for labels, value in rows:
         if value is not None and isfinite(value):
             result.add_sample(series.name, _checked(series, labels), value)
