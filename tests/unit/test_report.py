@@ -9,12 +9,13 @@ import attrs
 import pytest
 from rich.console import Console
 
-from tests.builders import figures, lifetime, page, requests
+from tests.builders import config, figures, lifetime, page, requests
 from tests.golden.everything import everything
 from tidegauge.report import text
 from tidegauge.report.document import FORMAT, document
 from tidegauge.report.verdicts import verdicts
 from tidegauge.state.backend import Backend, BackendState
+from tidegauge.state.callers import FleetCallersState
 
 DOC = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
 NAMES = {  # keys below which names depend on the data, and how deep
@@ -188,8 +189,8 @@ class TestVerdicts:
 
         for piece in (
             "decode is the largest stage",
-            "The caller's wait is split",
-            "The queue of 10.0.0.1:8000 is split",
+            "The caller's wait for a slot is split: 40% wait at least 9.35 s in the mean, the others at most 0.1 s.",
+            "The queue of 10.0.0.1:8000 is split: 40% wait at least",
             "The caller's ceiling of 16 clips",
             "10.0.0.1:8000 is the slowest backend: 3.14 times 10.0.0.2:8000",
             "The sources of the KV capacity of 10.0.0.1:8000 differ",
@@ -206,6 +207,36 @@ class TestVerdicts:
         assert "Request capacity is unknown" in said
         assert "slowest" not in said
         assert "split" not in said
+
+    def test_capacity_without_known_slots_is_called_an_upper_bound(self):
+        """KV alone says how many fit, not how many run."""
+        one = lifetime(
+            Backend("a", p90_prompt=10.0),
+            page({}, configs=[config(kv_cache_size_tokens=1000)], values={"num_requests_running": 0.0}),
+        )
+        said = "\n".join(self.sentences(figures(one)))
+
+        assert "holds 100 requests at once" in said
+        assert "An upper bound: the sequence slots of a are not known." in said
+
+    def test_fleet_of_which_nobody_answers_is_said(self):
+        """Its capacity is not unknown, it is gone."""
+        one = lifetime("a", page({}, values={"num_requests_running": 0.0}))
+        one.failed("refused", 0.1)
+        said = "\n".join(self.sentences(figures(one)))
+
+        assert "no backend of the fleet answers" in said
+        assert "a does not answer" in said
+
+    def test_saturation_is_said_of_either_side(self):
+        """Nearly everyone waits."""
+        callers = FleetCallersState("m", 900.0, 0.1)
+        callers.waited(1999.0, (20.0,) * 40)
+        rows = requests(*[(20.0, 1.0, 1.0, 0.0)] * 30)
+        said = "\n".join(self.sentences(figures(lifetime("a", page(rows)), callers=[callers.snapshot(2000.0)])))
+
+        assert "The queue of a is saturated: 100% of the requests wait." in said
+        assert "The caller's limiter is saturated: 100%" in said
 
     def test_twin_is_named(self):
         """Two names of one server."""

@@ -17,7 +17,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
         *_splits(fleet, backends),
         *_ceilings(fleet),
         *_skew(fleet),
-        *_capacity(fleet),
+        *_capacity(fleet, backends),
         *_faults(backends),
     ]
 
@@ -42,19 +42,22 @@ def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
     caller = fleet["caller_queue"]
     if caller is not None and caller["bimodal"]:
         yield (
-            f"The caller's wait is split: {caller['late_ratio']:.0%} wait {caller['late_seconds']:.2f} s or more for a"
-            f" slot, the others not at all. vLLM cannot see this."
+            f"The caller's wait for a slot is split: {caller['late_ratio']:.0%} wait {_late(caller)}."
+            f" vLLM cannot see this."
         )
+    elif caller is not None and caller["saturated"]:
+        yield f"The caller's limiter is saturated: {caller['late_ratio']:.0%} of the requests wait for a slot."
     for one in backends:
         for model in one["models"]:
             queue = model["queue"]
             if queue is not None and queue["bimodal"]:
-                yield (
-                    f"The queue of {one['name']} is split: {queue['late_ratio']:.0%} wait"
-                    f" {queue['late_seconds']:.2f} s or more, the others not at all."
-                )
+                yield f"The queue of {one['name']} is split: {queue['late_ratio']:.0%} wait {_late(queue)}."
             elif queue is not None and queue["saturated"]:
                 yield f"The queue of {one['name']} is saturated: {queue['late_ratio']:.0%} of the requests wait."
+
+
+def _late(queue: Document) -> str:
+    return f"at least {queue['late_seconds']:.2f} s in the mean, the others at most {queue['edge_seconds']:g} s"
 
 
 def _ceilings(fleet: Document) -> Iterator[str]:
@@ -82,13 +85,17 @@ def _skew(fleet: Document) -> Iterator[str]:
         )
 
 
-def _capacity(fleet: Document) -> Iterator[str]:
+def _capacity(fleet: Document, backends: list[Document]) -> Iterator[str]:
     capacity, narrowest = fleet["request_capacity"], fleet["narrowest_request_capacity"]
     if "p90_prompt" in capacity:
+        unknown = [one["name"] for one in backends if one["up"] and not one["twin_of"] and not one["max_num_seqs"]]
+        bound = f" An upper bound: the sequence slots of {', '.join(unknown)} are not known." if unknown else ""
         yield (
             f"At the p90 prompt the fleet holds {capacity['p90_prompt']:.0f} requests at once;"
-            f" the narrowest backend holds {narrowest['p90_prompt']:.0f}."
+            f" the narrowest backend holds {narrowest['p90_prompt']:.0f}.{bound}"
         )
+    elif fleet["backends"] and not fleet["up"]:
+        yield "Request capacity is 0: no backend of the fleet answers."
     elif fleet["backends"]:
         yield "Request capacity is unknown: a KV capacity or a p90 prompt is missing."
 
