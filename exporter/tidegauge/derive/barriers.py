@@ -25,6 +25,7 @@ from typing import Final
 
 import attrs
 
+from tidegauge.derive.burstiness import ArrivalRates
 from tidegauge.derive.moves import LEAST_PAUSE, Move, Moves, Reading
 from tidegauge.derive.segments import Ceilings, Segment
 from tidegauge.derive.steadiness import Arrivals, Steadiness
@@ -57,10 +58,11 @@ class InferredBarrier:
 class Confidence:
     """How sure a fleet's barriers are.
 
-    `log_ratio` is the log likelihood ratio of bursts to steady traffic over the last would-be barriers, `sure` whether
-    it is enough. `counts` tells what became of would-be barriers: `barriers` were reported; `blurred` ones are real but
-    a missing poll or an outage hides part of them; `steady` ones look like steady traffic; `unsure` ones were given up.
-    `waiting` ones are held until it is sure, `open` is the fan-out so far of the one under way.
+    `log_ratio` is the log likelihood ratio of bursts to steady traffic over the last would-be barriers, `sure`
+    whether it is enough. `counts` tells what became of would-be barriers: `barriers` were reported; `blurred` ones
+    are real but a missing poll, a restart or an outage hides part of them; `steady` ones look like steady traffic;
+    `unsure` ones were given up. `waiting` ones are held until it is sure, `open` is the fan-out so far of the one
+    under way.
     """
 
     log_ratio: float
@@ -71,17 +73,19 @@ class Confidence:
 
 
 class BarrierTracker:
-    """Follows one fleet. *interval* is the usual time between two polls of a backend, in seconds.
+    """Follows one fleet. *interval* is the usual time between two polls, *window* that of burstiness, both in seconds.
 
     The same readings in the same order give the same barriers, live or from captures. Memory is bounded by the number
     of backends.
     """
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, window: float = 900.0) -> None:
         self._interval = interval
+        self._rates = ArrivalRates(window)
         self._moves = Moves(interval)
         self._in_flight: dict[str, float] = {}
         self._total = 0.0
+        self._settled = self._ended = float("-inf")
         self._lost: dict[str, float] = {}
         self._segment: Segment | None = None
         self._ceilings = Ceilings()
@@ -91,10 +95,24 @@ class BarrierTracker:
 
     def feed(self, reading: Reading) -> list[InferredBarrier]:
         """Take one poll of one backend, in order of time; the barriers that are now over and sure, oldest first."""
+        return self._take(self._moves.feed(reading))
+
+    def finish(self) -> list[InferredBarrier]:
+        """The record ends here: barriers that were only waiting for the next poll."""
+        return [*self._take(self._moves.rest()), *self._settle()]
+
+    def _take(self, moves: Iterable[Move]) -> list[InferredBarrier]:
         found: list[InferredBarrier] = []
-        for move in self._moves.feed(reading):
+        for move in moves:
+            if move.at > self._settled + LEAST_PAUSE * self._interval:
+                found += self._settle()
+                self._settled = move.at
             found += self._follow(move)
         return found
+
+    def burstiness(self, now: float) -> float | None:
+        """P99 of the fleet's arrivals per second over their mean, None if nothing arrived in the window."""
+        return self._rates.value(now)
 
     def confidence(self) -> Confidence:
         """How sure the fleet's barriers are as of the last poll."""
@@ -111,13 +129,22 @@ class BarrierTracker:
             found += self._arrival(move)
         late = self._segment.take(move, self._interval) if self._segment else False
         if move.known:
+            self._rates.add(move.since, move.at, move.arrived)
             self._steadiness.add(Arrivals(move.at, move.at - move.since, move.arrived, self._total, late))
         self._count(move)
-        if self._segment is not None:
-            self._segment.peak = max(self._segment.peak, self._total)
-            if self._drained(self._segment):
-                found += self._close(self._segment, (move.since + move.at) / 2)
+        self._ended = (move.since + move.at) / 2
         return found
+
+    def _settle(self) -> list[InferredBarrier]:
+        """Look at the fleet as the polls up to now left it.
+
+        Backends that are polled together are looked at together: half of them would be old and half new.
+        """
+        segment = self._segment
+        if segment is None:
+            return []
+        segment.peak = max(segment.peak, self._total)
+        return self._close(segment, self._ended) if self._drained(segment) else []
 
     def _outage(self, move: Move) -> None:
         """A backend went out of service: if its part of a launch was not seen yet, it never will be."""
@@ -163,7 +190,8 @@ class BarrierTracker:
         return not launching and (self._total <= 0 or self._ceilings.exhausted(self._total, move, segment))
 
     def _open(self, move: Move, since: float, *, blurred: bool) -> None:
-        missing = {name for name, at in self._lost.items() if at >= since - self._interval}
+        self._lost = {name: at for name, at in self._lost.items() if at >= since - self._interval}
+        missing = set(self._lost)
         self._ceilings.opened()
         self._segment = Segment(since, move.at, blurred=blurred or bool(missing), waits_for=missing)
 
@@ -175,7 +203,7 @@ class BarrierTracker:
         self._segment = None
         fan_out = round(segment.fan_out)
         episode = self._steadiness.close()
-        if fan_out <= 0:
+        if fan_out <= 0 and not segment.blurred:
             return self._hold(None, None)
         plateau = self._ceilings.close(segment)
         seconds = max(at - segment.opened_at, 0.0)
@@ -224,4 +252,5 @@ def infer(readings: Iterable[Reading]) -> tuple[list[InferredBarrier], Confidenc
         return [], Confidence(0.0, sure=False, counts={}, waiting=0, open=None)
     tracker = BarrierTracker(usual_interval(times))
     found = [barrier for reading in ordered for barrier in tracker.feed(reading)]
+    found += tracker.finish()
     return found, tracker.confidence()

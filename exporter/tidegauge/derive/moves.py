@@ -18,8 +18,8 @@ from tidegauge import vllm
 from tidegauge.model import Page
 from tidegauge.state.increases import Increase
 
-OUT_AFTER: Final = 2.5
-"""Poll intervals without a page after which a backend is out of service: two polls missed, and half for lateness."""
+OUT_AFTER: Final = 3.5
+"""Poll intervals without a page after which a backend is out of service: three polls missed, and half for lateness."""
 LEAST_PAUSE: Final = 0.1
 """Poll intervals that a pause must last to count: gauges are as old as an engine step, so finer times mean nothing."""
 
@@ -30,7 +30,8 @@ class Reading:
 
     `in_flight` None is a poll that gave no page; `finished` None says that the counters cannot be compared with the
     poll before (the first page, a gap). With `restarted` the server is another process, and `finished` counts from its
-    start.
+    start. A `blank` page has no gauges: a server of several processes exports none before its first call, so it counts
+    as idle until some were seen.
     """
 
     backend: str
@@ -38,20 +39,23 @@ class Reading:
     in_flight: float | None
     finished: float | None = None
     restarted: bool = False
+    blank: bool = False
 
 
 def reading_of(backend: str, page: Page, increase: Increase) -> Reading:
     """The reading of one usable page and its increase since the page before."""
-    running = [value for key, value in page.values.items() if key.family in (vllm.RUNNING, vllm.WAITING)]
-    finished = [value for key, value in page.values.items() if key.family == vllm.FINISHED]
-    if not running or not finished or "other_server" in increase.dropped:
+    held = [value for key, value in page.values.items() if key.family in (vllm.RUNNING, vllm.WAITING)]
+    counts = [value for key, value in page.values.items() if key.family == vllm.FINISHED]
+    if not counts or increase.foreign:
         return Reading(backend, increase.at, None)
-    if increase.restarted:
-        return Reading(backend, increase.at, sum(running), sum(finished), restarted=True)
-    if increase.dropped.keys() & {"gap", "reset"} or not increase.seconds:
-        return Reading(backend, increase.at, sum(running))
-    rise = sum(value for key, value in increase.counters.items() if key.family == vllm.FINISHED)
-    return Reading(backend, increase.at, sum(running), rise)
+    left_out = increase.dropped.keys() & {"gap", "reset", "other_server"}
+    restarted = increase.restarted and left_out <= {"reset"}
+    finished: float | None = sum(value for key, value in increase.counters.items() if key.family == vllm.FINISHED)
+    if restarted:
+        finished = sum(counts)
+    elif left_out or not increase.seconds:
+        finished = None
+    return Reading(backend, increase.at, sum(held), finished, restarted, blank=not held)
 
 
 @attrs.frozen
@@ -60,8 +64,8 @@ class Move:
 
     `before` and `after` are in flight at the two; `arrived` and `finished` happened between them, `departed` left
     without finishing (an abort, a restart), `retracted` arrivals of the move before turned out to be a torn page.
-    `known` is false where arrivals could not be told; `lost` is true for the move that ends a backend's service: it was
-    not polled again.
+    `restarted` is true where another process took over, `known` is false where arrivals could not be told; `lost`
+    is true for the move that ends a backend's service: it was not polled again.
     """
 
     backend: str
@@ -73,6 +77,7 @@ class Move:
     finished: float = 0.0
     departed: float = 0.0
     retracted: float = 0.0
+    restarted: bool = False
     known: bool = True
     lost: bool = False
 
@@ -86,8 +91,8 @@ class Move:
 class _Last:
     at: float
     in_flight: float
-    finished: float = 0.0
-    surplus: float = 0.0
+    blank: bool
+    surplus: float
 
 
 class Moves:
@@ -96,25 +101,24 @@ class Moves:
     def __init__(self, interval: float) -> None:
         self.interval = interval
         self._last: OrderedDict[str, _Last] = OrderedDict()
-        self._out: set[str] = set()
         self._pending: list[tuple[float, int, Move]] = []
         self._count = 0
         self._clock = float("-inf")
         self._busy = BusySpans(LEAST_PAUSE * interval)
 
-    @property
-    def out(self) -> frozenset[str]:
-        """The backends that were in service once and are not polled any more."""
-        return frozenset(self._out)
-
     def feed(self, reading: Reading) -> list[Move]:
         """Take a reading; the moves that are now complete, oldest first. A reading from the past is left out."""
         self._clock = max(self._clock, reading.at)
         last = self._last.get(reading.backend)
-        if reading.in_flight is not None and (last is None or reading.at > last.at):
+        damaged = reading.blank and last is not None and not (last.blank or reading.restarted)
+        if reading.in_flight is not None and not damaged and (last is None or reading.at > last.at):
             self._take(reading, reading.in_flight, last)
         self._retire()
-        return self._complete()
+        return self._complete(next(iter(self._last.values())).at if self._last else self._clock)
+
+    def rest(self) -> list[Move]:
+        """The moves that still wait for a backend to be polled; for the end of a record."""
+        return self._complete(self._clock)
 
     def may_have_paused(self, since: float, at: float) -> bool:
         """Whether the fleet may have been idle for a moment between the two times."""
@@ -122,9 +126,8 @@ class Moves:
 
     def _take(self, reading: Reading, in_flight: float, last: _Last | None) -> None:
         move, surplus = _move(reading, in_flight, last)
-        self._last[reading.backend] = _Last(reading.at, in_flight, move.finished, surplus)
+        self._last[reading.backend] = _Last(reading.at, in_flight, reading.blank, surplus)
         self._last.move_to_end(reading.backend)
-        self._out.discard(reading.backend)
         if not move.drained:
             self._busy.add(move.since, move.at)
         self._push(move)
@@ -141,12 +144,10 @@ class Moves:
             if last.at >= oldest:
                 return
             del self._last[name]
-            self._out.add(name)
             lost = Move(name, last.at, last.at, last.in_flight, 0.0, departed=last.in_flight, known=False, lost=True)
             self._push(lost)
 
-    def _complete(self) -> list[Move]:
-        horizon = next(iter(self._last.values())).at if self._last else self._clock
+    def _complete(self, horizon: float) -> list[Move]:
         done: list[Move] = []
         while self._pending and self._pending[0][0] <= horizon:
             done.append(heapq.heappop(self._pending)[2])
@@ -191,7 +192,7 @@ def _first(reading: Reading, now: float, last: _Last | None) -> Move:
     if not reading.restarted:
         return Move(reading.backend, since, reading.at, before, now, departed=before, known=False)
     finished = reading.finished or 0.0
-    return Move(reading.backend, since, reading.at, before, now, now + finished, finished, before)
+    return Move(reading.backend, since, reading.at, before, now, now + finished, finished, before, restarted=True)
 
 
 class BusySpans:

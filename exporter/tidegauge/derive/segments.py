@@ -6,12 +6,17 @@ then the next barrier opens. So a barrier's in-flight rises, stays, and falls.
 """
 
 from collections import deque
+from statistics import multimode
 from typing import Final
 
 import attrs
 
-from tidegauge.derive.moves import OUT_AFTER, Move
+from tidegauge.derive.moves import Move
 
+LONG: Final = 2.5
+"""Poll intervals from which on a move may hide one barrier's end and the next one's beginning: two polls missed."""
+ENOUGH: Final = 3
+"""Barriers larger than a ceiling that it takes to show it: one launch in the middle of a poll looks like a ceiling."""
 RECENT: Final = 16
 """Barriers over which a ceiling is looked for: a caller that changes its ceiling is followed within so many."""
 
@@ -35,8 +40,9 @@ class Part:
 class Segment:
     """A would-be barrier: `since` is the last time at which it had not opened, `first` the poll that showed it.
 
-    `replaced` calls came one for one with completions after the launch, `risen` ones raised in-flight after it.
-    `waits_for` are backends that went out of service while it opened: their part cannot be seen.
+    `late` calls came when their backend had been polled since the launch, `launched_with` was in flight in the fleet
+    when the first of them did. `waits_for` are backends that went out of service while it opened: their part cannot be
+    seen.
     """
 
     since: float
@@ -44,8 +50,8 @@ class Segment:
     parts: dict[str, Part] = attrs.field(factory=dict)
     fan_out: float = 0.0
     departed: float = 0.0
-    replaced: float = 0.0
-    risen: float = 0.0
+    late: float = 0.0
+    launched_with: float | None = None
     peak: float = 0.0
     blurred: bool = False
     waits_for: set[str] = attrs.field(factory=set)
@@ -60,15 +66,21 @@ class Segment:
         part = self.parts.get(backend)
         return part is not None and part.calls > 0 and not part.fresh
 
+    @property
+    def replaced(self) -> float:
+        """How many calls came in place of completed ones: those after the launch that did not raise in-flight."""
+        return self.late - (0.0 if self.launched_with is None else self.peak - self.launched_with)
+
     def take(self, move: Move, interval: float) -> bool:
         """Book what a backend did; whether its arrivals came after its launch."""
         part = self.parts.get(move.backend)
         late = move.arrived > 0 and self.launched(move.backend)
         if part is None:
             part = self.parts[move.backend] = Part(owed=move.before)
-        if late:
-            self.replaced += min(move.arrived, move.finished)
-            self.risen += max(move.arrived - move.finished, 0.0)
+        elif move.arrived:
+            self.late += move.arrived
+            if self.launched_with is None:
+                self.launched_with = self.peak
         if move.arrived:
             self.waits_for.discard(move.backend)
         self.blurred |= self._hides(move, interval)
@@ -81,10 +93,11 @@ class Segment:
 
     @staticmethod
     def _hides(move: Move, interval: float) -> bool:
-        """Whether the move may hide that one barrier ended and another began: nothing is known of a long time."""
-        unknown = not move.known and not move.lost and move.since < move.at
-        long = move.arrived > 0 and move.drained and move.at - move.since > OUT_AFTER * interval
-        return unknown or long
+        """Whether fan-out may be wrong: nothing is known of a long time, or lost calls may have been sent again."""
+        unknown = not move.known and not move.lost and (move.since < move.at or move.after > 0)
+        long = move.arrived > 0 and move.drained and move.at - move.since > LONG * interval
+        again = move.restarted and move.before > 0 and move.arrived > 0
+        return unknown or long or again
 
 
 @attrs.frozen
@@ -92,7 +105,7 @@ class _Past:
     peak: float
     peaks: dict[str, float]
     fan_out: float
-    replaced: bool
+    replaced: float
 
 
 class Ceilings:
@@ -133,20 +146,26 @@ class Ceilings:
     def close(self, segment: Segment) -> float | None:
         """Take a finished barrier; the ceiling that its caller ran into, None if it did not.
 
-        The calls beyond the ceiling must have come one for one (at least half of them: polls miss some), the barrier
-        must have come as near to the ceiling as a count of that size can be told (two standard deviations), and so
-        must most of the last barriers that were larger than the ceiling: two barriers seen as one look clipped too.
+        The last barriers are judged together, those larger than the height at which most peaks lie: if that is a
+        ceiling, the calls beyond it came in place of completed ones. At least half of them must be seen to (polls miss
+        some), and most of those barriers must show some and peak as near to it as a count of that size can be told (two
+        standard deviations). Two barriers seen as one look clipped too, and so does a launch in the middle of a poll,
+        but they are few.
         """
         peaks = {name: part.peak for name, part in segment.parts.items()}
-        fleet = max([segment.peak, *(past.peak for past in self._past)])
-        beyond = segment.fan_out - fleet
-        replaced = segment.replaced > segment.risen and segment.replaced >= beyond / 2
-        self._past.append(_Past(segment.peak, peaks, segment.fan_out, replaced))
+        self._past.append(_Past(segment.peak, peaks, segment.fan_out, segment.replaced))
         self._recount()
-        larger = [past.replaced for past in self._past if past.fan_out > fleet]
-        near = segment.peak >= fleet - 2 * fleet**0.5
-        clipped = beyond > 0 and replaced and near and 2 * sum(larger) > len(larger)
-        return fleet if clipped else None
+        height = self._height()
+        larger = [past for past in self._past if past.fan_out > height]
+        beyond = sum(past.fan_out - height for past in larger)
+        like = sum(past.replaced > 0 and abs(past.peak - height) <= 2 * height**0.5 for past in larger)
+        real = 2 * sum(past.replaced for past in larger) >= beyond and 2 * like > len(larger) >= ENOUGH
+        return height if real and segment.fan_out > height else None
+
+    def _height(self) -> float:
+        """The commonest peak of the last barriers that saw replacement, the larger of two; of all, if none did."""
+        seen = [past.peak for past in self._past if past.replaced > 0] or [past.peak for past in self._past]
+        return max(multimode(seen))
 
     def _recount(self) -> None:
         self._fleet = max(past.peak for past in self._past)

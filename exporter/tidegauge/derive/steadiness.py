@@ -9,10 +9,15 @@ the binomial one. Pairs multiply. Against steady traffic such a product exceeds 
 (Markov's inequality), so its size is the confidence: no rate has to be known, and idle time says nothing either way.
 One pair may say at most 100, so that traffic which merely begins or ends, once, is not taken for bursts.
 
+One burst alone is told from traffic that begins and ends by three intervals in a row: where the middle one stands out
+from both neighbours, no rate that rises or falls explains it. The evidence of the three is the lesser of the two
+pairs'.
+
 Bursts show at the scale of a barrier, which is not known, so intervals of one, two and four polls are looked at, each
-paired from the even and from the odd ones; the mean of likelihood ratios is one again.
+in pairs and threes that do not overlap, from every first interval; the mean of likelihood ratios is one again.
 """
 
+from collections import deque
 from math import exp, floor, lgamma, log, pi
 from typing import Final
 
@@ -25,17 +30,19 @@ MOST: Final = log(100.0)
 PLATEAU: Final = 8
 """Intervals from which on a plateau is told from in-flight that only happens not to change much."""
 _SCALES: Final = (1, 2, 4)
-_PAIRINGS: Final = 2 * len(_SCALES)
+_WAYS: Final = 5
+"""Of pairs there are two sets that do not overlap, of threes three."""
+_PAIRINGS: Final = _WAYS * len(_SCALES)
 
 
-def pair_evidence(first: float, second: float, share: float = 0.5) -> float:
+def pair_evidence(first: float, second: float, share: float = 0.5, most: float = MOST) -> float:
     """Log evidence for bursts of two neighbouring intervals' arrivals; *share* is the first one's part of the time."""
     calls = first + second
     if calls <= 1 or not 0 < share < 1:
         return 0.0
     steady = first * log(share) + second * log(1 - share)
     bursts = lgamma(first + 0.5) + lgamma(second + 0.5) - lgamma(calls + 1) - log(pi)
-    return min(bursts - steady, MOST)
+    return min(bursts - steady, most)
 
 
 @attrs.frozen
@@ -96,26 +103,43 @@ class _Slot:
 
 
 class _Scale:
-    """Arrivals per interval of one length, compared with those of the interval before."""
+    """Arrivals per interval of one length; intervals that are over are compared with their neighbours."""
 
     def __init__(self, width: float) -> None:
         self._width = width
-        self._slot: _Slot | None = None
-        self._before: _Slot | None = None
+        self._slots: deque[_Slot] = deque(maxlen=4)
 
-    def add(self, arrivals: Arrivals) -> tuple[_Slot | None, _Slot] | None:
-        """Count them; the interval that is thereby complete, and the one before it if that was its neighbour."""
+    def add(self, arrivals: Arrivals) -> list[_Slot]:
+        """Count them; when an interval is thereby over: it and those directly before it, at most three in all."""
         index = floor(arrivals.at / self._width)
-        done = None
-        if self._slot is None or index > self._slot.index:
-            if self._slot is not None:
-                neighbour = self._before is not None and self._before.index == self._slot.index - 1
-                done = (self._before if neighbour else None, self._slot)
-            self._before, self._slot = self._slot, _Slot(index, arrivals.in_flight)
-        self._slot.calls += arrivals.calls
-        self._slot.exposure += arrivals.seconds
-        self._slot.replacing |= arrivals.replacing
+        over = not self._slots or index > self._slots[-1].index
+        done = self._row() if over and self._slots else []
+        if over:
+            self._slots.append(_Slot(index, arrivals.in_flight))
+        slot = self._slots[-1]
+        slot.calls += arrivals.calls
+        slot.exposure += arrivals.seconds
+        slot.replacing |= arrivals.replacing
         return done
+
+    def _row(self) -> list[_Slot]:
+        row: list[_Slot] = []
+        for slot in reversed(self._slots):
+            if len(row) == 3 or (row and slot.index != row[0].index - 1):
+                break
+            row.insert(0, slot)
+        return row
+
+
+def _evidence(first: _Slot, second: _Slot, most: float) -> float:
+    exposure = first.exposure + second.exposure
+    return pair_evidence(first.calls, second.calls, first.exposure / exposure if exposure > 0 else 0.0, most)
+
+
+def peak_evidence(first: _Slot, middle: _Slot, last: _Slot) -> float:
+    """Log evidence of three neighbouring intervals; what is no peak can speak for steady traffic only."""
+    lesser = min(_evidence(first, middle, SURE + MOST), _evidence(middle, last, SURE + MOST))
+    return lesser if middle.calls > max(first.calls, last.calls) else min(lesser, 0.0)
 
 
 class Steadiness:
@@ -130,15 +154,16 @@ class Steadiness:
         self._episode = Episode()
         self._sums = _zeros()
         self._runs = [0] * _PAIRINGS
+        self._sure = False
 
     def add(self, arrivals: Arrivals) -> None:
         """Take one poll of one backend."""
         for place, scale in enumerate(self._scales):
             done = scale.add(arrivals)
-            if done is not None:
-                self._compare(2 * place, *done)
-                if place == 0 and done[1].replacing:
-                    self._swing(done[1], arrivals.in_flight)
+            if done:
+                self._compare(_WAYS * place, done)
+                if place == 0 and done[-1].replacing:
+                    self._swing(done[-1], arrivals.in_flight)
 
     def close(self) -> Episode:
         """The would-be barrier is over: judge it with the ones before."""
@@ -147,6 +172,7 @@ class Steadiness:
             total = self._sums[place] + evidence
             self._runs[place] = self._runs[place] + 1 if total > 0 else 0
             self._sums[place] = min(max(total, 0.0), SURE + MOST)
+        self._sure = self.log_ratio >= (SURE / 2 if self._sure else SURE)
         return episode
 
     @property
@@ -165,17 +191,20 @@ class Steadiness:
 
     @property
     def sure(self) -> bool:
-        """Whether the last would-be barriers are bursts."""
-        return self.log_ratio >= SURE
+        """Whether the last would-be barriers are bursts; once sure, half the evidence is enough to stay so."""
+        return self._sure
 
-    def _compare(self, place: int, before: _Slot | None, slot: _Slot) -> None:
-        if before is None or before.exposure + slot.exposure <= 0:
-            return
-        share = before.exposure / (before.exposure + slot.exposure)
-        evidence = pair_evidence(before.calls, slot.calls, share)
-        pairing = place + slot.index % 2
+    def _compare(self, place: int, row: list[_Slot]) -> None:
+        """Book the evidence of an interval that is over and its neighbours before it."""
+        index = row[-1].index
+        if len(row) > 1:
+            self._book(place + index % 2, _evidence(row[-2], row[-1], MOST), row[-2:])
+        if len(row) > 2:
+            self._book(place + 2 + index % 3, peak_evidence(row[0], row[1], row[2]), row)
+
+    def _book(self, pairing: int, evidence: float, row: list[_Slot]) -> None:
         self._episode.whole[pairing] += evidence
-        if before.replacing and slot.replacing:
+        if all(slot.replacing for slot in row):
             self._episode.plateau[pairing] += evidence
 
     def _swing(self, slot: _Slot, in_flight: float) -> None:
