@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import exposition, logscan
+from benchmarks import exposition, logscan, rules
 
-BENCHMARKS = (exposition, logscan)
+BENCHMARKS = (exposition, logscan, rules)
 
 
 def main():

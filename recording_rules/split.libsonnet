@@ -3,36 +3,54 @@ local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local exported = catalogue.exported;
 local recorded = catalogue.recorded;
+local vllm = catalogue.vllm;
 
 {
   local config = self._config,
   local p = promql.new(config),
 
-  local prefer(series, native, extra=[]) = std.join(' or ', [
-    p.by('avg', ['where'] + p.model + extra, '%s{where="server"}' % series),
-    p.by('avg', ['where', 'fleet'] + extra, '%s{where="caller"}' % series),
+  local prefer(series, native, matcher='') = std.join(' or ', [
+    p.by('avg', ['where'] + p.model, '%s{%swhere="server"}' % [series, matcher]),
+    p.by('avg', ['where', 'fleet'], '%s{%swhere="caller"}' % [series, matcher]),
     '(%s)' % p.uncovered(p.label(native, 'where', 'server')),
   ]),
+
+  // What the exporter would say, from the parts that queue.libsonnet records.
+  local enough = p.enough(recorded.queue_requests_5m),
+  local onTime = recorded.queue_on_time_5m,
+  local edge = recorded.queue_edge_native,
+  // Each request on time is charged the whole edge: a lower bound. No late request waited less than the edge either;
+  // clamp_min(x - edge, 0) + edge is the larger of the two.
+  local nativeSeconds = 'clamp_min((%s - %s * %s) / (%s - %s > 0) - %s, 0) + %s' % [
+    p.trusted(p.byModel(p.ranged('increase', vllm.queue, '5m', '_sum')), vllm.queue, '5m'),
+    edge,
+    onTime,
+    enough,
+    onTime,
+    edge,
+    edge,
+  ],
+  local nativeQuantile(q) = p.clamped(q, p.buckets(vllm.queue, '5m'), edge, recorded.queue_requests_5m),
 
   prometheusRules+:: {
     groups+: [{
       name: 'tidegauge-split',
       rules: [
         p.record('late_ratio', prefer(exported.queue_late_ratio, recorded.queue_late_ratio_5m)),
-        p.record('late_seconds', prefer(exported.queue_late_seconds, recorded.queue_late_seconds_5m)),
+        p.record('late_seconds', prefer(exported.queue_late_seconds, nativeSeconds)),
         p.record(
           'edge',
-          prefer(exported.queue_edge_seconds, '%s and %s' % [recorded.queue_edge_native, recorded.queue_late_ratio_5m])
+          prefer(exported.queue_edge_seconds, '%s and %s' % [edge, recorded.queue_late_ratio_5m])
         ),
-        p.record('waves', prefer(exported.queue_effective_waves, recorded.queue_waves_5m)),
-        p.record('queue_time', prefer(exported.queue_time_seconds, recorded.queue_time_5m, ['quantile'])),
+        p.record('waves', prefer(exported.queue_effective_waves, '%s / (%s > 0)' % [enough, onTime])),
         p.record('impact', prefer(
           exported.queue_impact_ratio,
-          '%s and %s' % [
-            p.by('max', p.model, '%s{stage="queue"}' % recorded.stage_share_5m),
-            recorded.queue_late_ratio_5m,
-          ]
+          '(%s) / (%s > 0) and %s' % [p.mean(vllm.queue, '5m'), p.mean(vllm.e2e, '5m'), recorded.queue_late_ratio_5m]
         )),
+      ] + [
+        p.record('queue_time', prefer(exported.queue_time_seconds, nativeQuantile(q), 'quantile="%s",' % q), { quantile: q })
+        for q in ['0.5', '0.9']
+      ] + [
         p.record('split', '%s / %s' % [recorded.late_seconds, recorded.edge]),
         p.record('p90_p50', '%s{quantile="0.9"} / ignoring (quantile) %s{quantile="0.5"}' % [
           recorded.queue_time,

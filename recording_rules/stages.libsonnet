@@ -30,11 +30,7 @@ local engineStages = ['queue', 'prefill', 'decode'];
       {
         name: 'tidegauge-stages',
         rules:
-          [p.record('e2e_mean_5m', p.mean(vllm.e2e, '5m'))]
-          + [p.record('stage_mean_5m', p.mean(families[s], '5m'), { stage: s }) for s in engineStages]
-          + [
-            p.record('stage_mean_5m', residual(recorded.e2e_mean_5m, recorded.stage_mean_5m), { stage: 'other' }),
-            p.record('stage_share_5m', share(recorded.stage_mean_5m, recorded.e2e_mean_5m)),
+          [
             p.record('window_requests', p.prefer(exported.window_requests, p.increase(vllm.e2e, config.stageWindow))),
             p.record('e2e_mean', p.prefer(exported.e2e_seconds, p.mean(vllm.e2e, config.stageWindow))),
           ]

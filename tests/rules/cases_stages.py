@@ -36,9 +36,6 @@ NATIVE = Group(
     "the case's table from vLLM's series alone",
     [*CASE_SERVER.series(), *OTHER_SERVER.series()],
     [
-        Value(rec.STAGE_MEAN_5M, 16, stages(CASE, CASE_MEANS) | stages(OTHER, OTHER_MEANS)),
-        Value(rec.STAGE_SHARE_5M, 16, stages(CASE, CASE_SHARES) | stages(OTHER, OTHER_MEANS)),
-        Value(rec.E2E_MEAN_5M, 16, both(20.47, 1)),
         Value(rec.STAGE_MEAN, 16, stages(CASE, CASE_MEANS) | stages(OTHER, OTHER_MEANS)),
         Value(rec.STAGE_SHARE, 16, stages(CASE, CASE_SHARES) | stages(OTHER, OTHER_MEANS)),
         Value(rec.E2E_MEAN, 16, both(20.47, 1)),
@@ -85,7 +82,6 @@ BOTH = Group(
         ),
         Value(rec.E2E_MEAN, 16, both(10, 1)),
         Value(rec.WINDOW_REQUESTS, 16, both(77, 300)),
-        Value(rec.STAGE_MEAN_5M, 16, stages(CASE, CASE_MEANS) | stages(OTHER, OTHER_MEANS)),
     ],
 )
 
@@ -114,13 +110,13 @@ RESIDUAL = Group(
     ],
     [
         Value(
-            rec.STAGE_MEAN_5M,
+            rec.STAGE_MEAN,
             6,
             stages({"backend": "a:1", "model_name": "clocks"}, {"queue": 1, "prefill": 1, "decode": 3, "other": 0})
             | stages({"backend": "b:1", "model_name": "old"}, {"queue": 1, "decode": 3}),
         ),
         Value(
-            rec.STAGE_SHARE_5M,
+            rec.STAGE_SHARE,
             6,
             stages({"backend": "b:1", "model_name": "old"}, {"queue": 0.167, "decode": 0.5}),
             '{model_name="old"}',
@@ -133,11 +129,11 @@ RESTART = Group(
     [*Server("a:1", "m", [Phase(8, [(10, 1)], prefill=0.5, decode=3, other=0.5)], restart=8).series()],
     [
         Value(
-            rec.STAGE_MEAN_5M,
+            rec.STAGE_MEAN,
             6,
             stages({"backend": "a:1", "model_name": "m"}, {"queue": 1, "prefill": 0.5, "decode": 3, "other": 0.5}),
         ),
-        Value(rec.E2E_MEAN_5M, 6, {labels(backend="a:1", model_name="m"): 5}),
+        Value(rec.E2E_MEAN, 6, {labels(backend="a:1", model_name="m"): 5}),
     ],
 )
 

@@ -14,7 +14,7 @@ SATURATED = ("VllmQueueSaturated", "warning")
 STALLED = ("VllmAdmissionStalled", "critical")
 LATE_RATIO = "where:queue_late_ratio:window"
 LATE_RATIO_5M = "backend_model:queue_late_ratio:increase5m"
-LATE_SECONDS_5M = "backend_model:queue_late_seconds:mean5m"
+LATE_SECONDS = "where:queue_late_seconds:window"
 REQUESTS_5M = "backend_model:request_queue_time_seconds_count:increase5m"
 ON_TIME_5M = "backend_model:queue_on_time:increase5m"
 EDGE = "backend_model:queue_edge_seconds:min"
@@ -47,19 +47,19 @@ SPLIT = [
     Mutant("hold twice as long", PAGE, "1m", "2m", cases_split.SITUATIONS, "for"),
     Mutant(
         "on-time requests left in the count of the late mean",
-        LATE_SECONDS_5M,
+        LATE_SECONDS,
         f">= 20) - {ON_TIME_5M} > 0",
         ">= 20) > 0",
         cases_split.PARTS,
     ),
     Mutant(
         "on-time requests not charged in the late mean",
-        LATE_SECONDS_5M,
+        LATE_SECONDS,
         f" - {EDGE} * {ON_TIME_5M}",
         "",
         cases_split.PARTS,
     ),
-    Mutant("late mean of a poisoned sum", LATE_SECONDS_5M, "resets(", "0 * resets(", cases_split.POISONED),
+    Mutant("late mean of a poisoned sum", LATE_SECONDS, "resets(", "0 * resets(", cases_split.POISONED),
     Mutant("no minimum of requests", LATE_RATIO_5M, ">= 20", ">= 0", cases_split.EDGES_OF_IT),
     Mutant("edge typed, not read", EDGE, "*", f"0 * {ON_TIME_5M} + 0.3", cases_split.EDGES_OF_IT),
     Mutant("engines told apart", REQUESTS_5M, "model_name)", "model_name, engine)", cases_split.EDGES_OF_IT),
@@ -84,7 +84,7 @@ SPLIT = [
 OTHERS = [
     Mutant(
         "residual may be negative",
-        "backend_model:stage_seconds:mean5m",
+        "backend_model:stage_seconds:mean",
         ", 0)",
         ", -99)",
         cases_stages.RESIDUAL,

@@ -33,25 +33,3 @@ QUEUE_LATE_RATIO_5M = recorded(
     "Share of requests that waited longer than the lowest edge; absent with too few requests.",
     *_MODEL,
 )
-QUEUE_LATE_SECONDS_5M = recorded(
-    "queue_late_seconds_5m",
-    "backend_model:queue_late_seconds:mean5m",
-    "seconds",
-    "Mean wait of the requests that waited, a lower bound; absent if none did.",
-    *_MODEL,
-)
-QUEUE_WAVES_5M = recorded(
-    "queue_waves_5m",
-    "backend_model:queue_effective_waves:increase5m",
-    "1",
-    "1 / (1 - late ratio); absent if nobody was on time.",
-    *_MODEL,
-)
-QUEUE_TIME_5M = recorded(
-    "queue_time_5m",
-    "backend_model:queue_time_seconds:quantile5m",
-    "seconds",
-    "Quantile of the queue time, in the lowest bucket that bucket's edge.",
-    *_MODEL,
-    lb.QUANTILE,
-)

@@ -5,29 +5,6 @@ from tidegauge.catalogue.series import recorded
 
 _MODEL = (lb.BACKEND, lb.MODEL_NAME)
 
-E2E_MEAN_5M = recorded(
-    "e2e_mean_5m",
-    "backend_model:e2e_request_latency_seconds:mean5m",
-    "seconds",
-    "Mean end-to-end time of requests finished in the last 5 minutes.",
-    *_MODEL,
-)
-STAGE_MEAN_5M = recorded(
-    "stage_mean_5m",
-    "backend_model:stage_seconds:mean5m",
-    "seconds",
-    "Mean time that requests finished in the last 5 minutes spent in the stage.",
-    *_MODEL,
-    lb.STAGE,
-)
-STAGE_SHARE_5M = recorded(
-    "stage_share_5m",
-    "backend_model:stage_share:mean5m",
-    "ratio",
-    "Share of the stage in end-to-end time over 5 minutes; the four server stages add up to 1.",
-    *_MODEL,
-    lb.STAGE,
-)
 WINDOW_REQUESTS = recorded(
     "window_requests",
     "backend_model:window_requests:window",
