@@ -14,10 +14,11 @@ from aiohttp import web
 from tidegauge import config as cf
 from tidegauge import vllm
 from tidegauge.clock import Clock, SystemClock
-from tidegauge.derive.figures import Figures, Settings, derive
+from tidegauge.derive.figures import Figures
 from tidegauge.derive.queueing import Limits
+from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned
-from tidegauge.parsing.exposition import NotMetrics, PageReader
+from tidegauge.parsing.events import Batch
 from tidegauge.parsing.logs import StartupReader
 from tidegauge.sources import endpoints, store
 from tidegauge.sources.logfile import LogFollower
@@ -25,6 +26,7 @@ from tidegauge.sources.scrape import Failed, Fetched, poll_forever
 from tidegauge.sources.session import open_session
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import CallersState
+from tidegauge.watch import Watch
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
 
@@ -34,29 +36,31 @@ _LOG_EVERY: Final = 1.0
 
 
 class Exporter:
-    """All backends of one configuration, live. *since* is when watching began, unix seconds."""
+    """All backends of one configuration, live."""
 
     def __init__(self, config: cf.Config, clock: Clock) -> None:
         self._config = config
         self._clock = clock
         since = clock.now()
-        self._settings = settings(config)
-        self._states = {one.name: _state(one, config, since) for one in config.backends}
-        self._readers = {one.name: PageReader(_prefixes(config)) for one in config.backends}
+        states = [_state(one, config, since) for one in config.backends]
+        callers = CallersState(config.window, config.thresholds["caller_edge_seconds"], config.callers.max_fleets)
+        interval = max((one.poll_interval for one in config.backends), default=config.poll_interval)
+        self.watch = Watch(states, settings(config), interval, callers, _prefixes(config))
         self._complaints: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.callers = CallersState(config.window, config.thresholds["caller_edge_seconds"], config.callers.max_fleets)
         self._restore()
 
     def figures(self) -> Figures:
         """The figures of now."""
-        now = self._clock.now()
-        histories = [state.history(now) for state in self._states.values()]
-        return derive(histories, self.callers.snapshots(now), self._settings, now)
+        return self.watch.figures(self._clock.now())
+
+    def take(self, batch: Batch) -> str | None:
+        """Book a caller's batch; the reason where it cannot be taken."""
+        return self.watch.take(batch)
 
     def waiting_for(self) -> list[str]:
         """Backends that have not been polled once yet."""
-        return [name for name, state in self._states.items() if state.up is None]
+        return [name for name, state in self.watch.states.items() if state.up is None]
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Poll, follow logs and save until cancelled."""
@@ -79,28 +83,22 @@ class Exporter:
 
     def book(self, name: str, outcome: Fetched | Failed) -> bool:
         """Take the outcome of one poll; true if a server process answered that was not known before."""
-        state = self._states[name]
         if isinstance(outcome, Failed):
-            state.failed(outcome.reason, outcome.seconds)
+            self.watch.failed(name, outcome.at, outcome.seconds, outcome.reason)
             self._complain(name, outcome.message)
             return False
-        try:
-            page = self._readers[name].read(outcome.body)
-        except NotMetrics as error:
-            state.failed("not_metrics", outcome.seconds)
-            self._complain(name, str(error))
-            return False
-        self._complain(name, "")
-        return state.page(page, outcome.at, outcome.seconds)
+        booked = self.watch.page(name, outcome.at, outcome.seconds, outcome.body)
+        self._complain(name, booked.complaint)
+        return booked.fresh
 
     async def _ask(self, one: cf.Backend, session: aiohttp.ClientSession) -> None:
         served = await endpoints.ask(session, one.target, self._clock)
-        self._states[one.name].served(served.limits, served.version)
+        self.watch.states[one.name].served(served.limits, served.version)
 
     async def _follow(self, name: str, path: Path) -> None:
         reader = StartupReader()
         follower = LogFollower(path, reader)
-        state = self._states[name]
+        state = self.watch.states[name]
         while True:
             try:
                 progress = await asyncio.to_thread(follower.poll)
@@ -142,9 +140,9 @@ class Exporter:
             self._complain("state_file", "")
 
     def _kept(self) -> store.Kept:
-        remembered = {name: state.remembered() for name, state in self._states.items()}
+        remembered = {name: state.remembered() for name, state in self.watch.states.items()}
         return store.Kept(
-            {name: entry for name, entry in remembered.items() if entry is not None}, self.callers.largest()
+            {name: entry for name, entry in remembered.items() if entry is not None}, self.watch.largest()
         )
 
     def _restore(self) -> None:
@@ -158,9 +156,9 @@ class Exporter:
             self._complain("state_file", f"{error}; kept as {aside}" if aside else str(error))
             return
         for name, entry in kept.backends.items():
-            if name in self._states:
-                self._states[name].restore(entry)
-        self.callers.restore(kept.largest_fan_out)
+            if name in self.watch.states:
+                self.watch.states[name].restore(entry)
+        self.watch.restore(kept.largest_fan_out)
 
     def _complain(self, subject: str, message: str) -> None:
         """Log a message once until it changes; an empty one ends the complaint."""
@@ -186,7 +184,7 @@ def settings(config: cf.Config) -> Settings:
         split=thresholds["bimodal_split"],
         impact=thresholds["page_impact"],
     )
-    return Settings(config.window, limits, thresholds["sources_disagree"], config.callers.roster)
+    return Settings(config.window, limits, thresholds["sources_disagree"], thresholds["kv_full"], config.callers.roster)
 
 
 def _state(one: cf.Backend, config: cf.Config, since: float) -> BackendState:
@@ -216,7 +214,7 @@ async def serve(config: cf.Config, started: Callable[[Served], None], clock: Clo
     clock = clock or SystemClock()
     exporter = Exporter(config, clock)
     token_file = Path(config.callers.token_file) if config.callers.token_file else None
-    events = EventsHandler(exporter.callers.take, clock, token_file, config.callers.max_body)
+    events = EventsHandler(exporter.take, clock, token_file, config.callers.max_body)
     async with AsyncExitStack() as stack:
         runner = web.AppRunner(build(exporter, events), access_log=None, shutdown_timeout=2)
         await runner.setup()

@@ -14,8 +14,9 @@ from typing import Final
 from rich.console import Console
 
 import tidegauge
-from tidegauge import app, config
-from tidegauge.derive.figures import Figures, Settings
+from tidegauge import app, config, rules
+from tidegauge.derive.figures import Figures
+from tidegauge.derive.settings import Settings
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
 from tidegauge.sources.captures import BadCaptureError
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=arguments.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     try:
         return int(arguments.run(arguments))
-    except (UsageError, config.ConfigError, BadCaptureError) as error:
+    except (UsageError, config.ConfigError, BadCaptureError, rules.RulesError) as error:
         print(f"tidegauge: {error}", file=sys.stderr)
         return _EXIT_USAGE
     except OSError as error:
@@ -76,6 +77,17 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("--interval", type=float, default=1.0, metavar="SECONDS")
     record.add_argument("--out", default=".", metavar="DIR", help="folder for NAME.scrapes.gz")
     record.set_defaults(run=_record)
+
+    for_rules = commands.add_parser("rules", help="the recording rules and alerts")
+    render = for_rules.add_subparsers(required=True, metavar="COMMAND").add_parser(
+        "render", help="write them with settings of one's own (docs/rules.md)"
+    )
+    render.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; may be repeated")
+    render.add_argument("--values", metavar="FILE", help="settings, YAML; --set wins")
+    render.add_argument("--format", choices=["prometheus", "kubernetes"], default="prometheus")
+    render.add_argument("--mixin", metavar="DIR", help="checkout that holds mixin/, where it is not found by itself")
+    render.add_argument("-o", "--out", required=True, metavar="DIR")
+    render.set_defaults(run=_render)
     return parser
 
 
@@ -187,6 +199,17 @@ def _record(arguments: argparse.Namespace) -> int:
     for path, pages in written.items():
         print(f"{path}: {pages} pages")
     return 0 if any(written.values()) else 1
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    chosen = rules.settings(arguments.set, arguments.values)
+    files = rules.render(rules.sources(arguments.mixin), chosen, arguments.format)
+    folder = Path(arguments.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+        print(folder / name)
+    return 0
 
 
 def _named(given: str) -> bool:

@@ -173,9 +173,32 @@ DEPARTED_UNFINISHED = _series(
 WAITING_SECONDS = _series(
     "waiting_seconds",
     "counter",
-    "Seconds that requests waited, booked to one cause per poll.",
+    "Seconds that requests waited: in a backend, booked to one cause per poll; for the caller's own slots, per fleet.",
     lb.BACKEND,
+    lb.FLEET,
     lb.CAUSE,
+)
+HIDDEN_WAIT = _series(
+    "hidden_wait_seconds",
+    "gauge",
+    "Estimate of the seconds that preempted requests waited again in the window, which vLLM books as decode.",
+    lb.BACKEND,
+)
+PROMPT_LENGTH = _series(
+    "prompt_tokens",
+    "summary",
+    "Quantile of the prompt length of finished requests, over the long window.",
+    lb.BACKEND,
+    lb.MODEL_NAME,
+    lb.QUANTILE,
+)
+OUTPUT_LENGTH = _series(
+    "output_tokens",
+    "summary",
+    "Quantile of the output length of finished requests, over the long window.",
+    lb.BACKEND,
+    lb.MODEL_NAME,
+    lb.QUANTILE,
 )
 
 # --- barriers, ceilings, callers -------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from prometheus_client.core import Metric
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.collectors.families import Row, by_label, family
-from tidegauge.derive.figures import BackendFigures, Figures
+from tidegauge.derive.backends import BackendFigures
+from tidegauge.derive.figures import Figures
 
 
 def collect(figures: Figures) -> Iterator[Metric]:

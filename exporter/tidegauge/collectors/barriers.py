@@ -7,36 +7,48 @@ from prometheus_client.core import Metric
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.collectors.families import Row, by_label, family, histogram_family
-from tidegauge.derive.ceiling import CeilingFigures, Order
-from tidegauge.derive.figures import Figures, FleetFigures
+from tidegauge.derive.ceiling import Order
+from tidegauge.derive.figures import Figures
 
 
 def collect(figures: Figures) -> Iterator[Metric]:
-    """Everything per fleet that its callers reported, and the ceilings held against it."""
-    told = [(fleet, fleet.callers, {lb.FLEET: fleet.name}) for fleet in figures.fleets]
-    reported = [(fleet, callers, labels) for fleet, callers, labels in told if callers is not None]
-    source = {lb.SOURCE: "reported"}
-    yield family(ex.BARRIERS, [({**labels, **source}, callers.barriers_total) for _, callers, labels in reported])
-    yield family(
-        ex.BARRIER_FANOUT, [row for fleet, _, labels in reported for row in _order(fleet.fan_out, {**labels, **source})]
-    )
-    yield family(
-        ex.BARRIER_DURATION,
-        [row for fleet, _, labels in reported for row in _order(fleet.duration, {**labels, **source})],
-    )
+    """Per fleet and source the barriers, the ceilings held against them, and what callers reported."""
+    yield from _barriers(figures)
     yield from _ceilings(figures)
-    yield family(ex.CALLER_HEALTHY, [(labels, callers.healthy) for _, callers, labels in reported])
-    yield histogram_family(ex.CALLER_WAIT, [(labels, callers.all_waits) for _, callers, labels in reported])
+    told = [(fleet.callers, {lb.FLEET: fleet.name}) for fleet in figures.fleets]
+    reported = [(callers, labels) for callers, labels in told if callers is not None]
+    yield family(ex.CALLER_HEALTHY, [(labels, callers.healthy) for callers, labels in reported])
+    yield histogram_family(ex.CALLER_WAIT, [(labels, callers.all_waits) for callers, labels in reported])
     yield family(
         ex.CALLER_EVENTS,
-        [row for _, callers, labels in reported for row in by_label(labels, lb.RESULT, callers.results)],
+        [row for callers, labels in reported for row in by_label(labels, lb.RESULT, callers.results)],
+    )
+
+
+def _barriers(figures: Figures) -> Iterator[Metric]:
+    known = [(one, {lb.FLEET: fleet.name, lb.SOURCE: one.source}) for fleet in figures.fleets for one in fleet.barriers]
+    yield family(ex.BARRIERS, [(labels, one.total) for one, labels in known])
+    yield family(ex.BARRIER_FANOUT, [row for one, labels in known for row in _order(one.fan_out, labels)])
+    yield family(ex.BARRIER_DURATION, [row for one, labels in known for row in _order(one.duration, labels)])
+    yield family(
+        ex.BARRIER_WAVES,
+        [
+            row
+            for one, labels in known
+            for kind, order in one.waves.items()
+            for row in _order(order, {**labels, lb.CEILING: kind})
+        ],
+    )
+    yield family(
+        ex.BARRIER_CLIPPED, [row for one, labels in known for row in by_label(labels, lb.CEILING, one.clipped)]
     )
 
 
 def _ceilings(figures: Figures) -> Iterator[Metric]:
-    pairs = [(fleet, one) for fleet in figures.fleets for one in fleet.ceilings]
-    kinds = [(one, _kind(fleet, one)) for fleet, one in pairs]
-    yield family(ex.CEILING, [({**labels, lb.SOURCE: one.source}, one.value) for one, labels in kinds])
+    kinds = [
+        (fleet, one, {lb.FLEET: fleet.name, lb.CEILING: one.kind}) for fleet in figures.fleets for one in fleet.ceilings
+    ]
+    yield family(ex.CEILING, [({**labels, lb.SOURCE: one.source}, one.value) for _, one, labels in kinds])
     yield family(
         ex.NATURAL_BOUND,
         [
@@ -47,15 +59,12 @@ def _ceilings(figures: Figures) -> Iterator[Metric]:
     )
     yield family(
         ex.CEILING_STATE,
-        [({**labels, lb.STATE: state}, float(one.state == state)) for one, labels in kinds for state in lb.STATES],
+        [
+            ({**labels, lb.STATE: state}, float(fleet.states[one.kind] == state))
+            for fleet, one, labels in kinds
+            for state in lb.STATES
+        ],
     )
-    reported = {lb.SOURCE: "reported"}
-    yield family(ex.BARRIER_WAVES, [row for one, labels in kinds for row in _order(one.waves, {**labels, **reported})])
-    yield family(ex.BARRIER_CLIPPED, [({**labels, **reported}, one.clipped_ratio) for one, labels in kinds])
-
-
-def _kind(fleet: FleetFigures, one: CeilingFigures) -> dict[str, str]:
-    return {lb.FLEET: fleet.name, lb.CEILING: one.kind}
 
 
 def _order(order: Order | None, labels: dict[str, str]) -> list[Row]:

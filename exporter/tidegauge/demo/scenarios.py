@@ -10,6 +10,7 @@ from tidegauge.demo.processes import DemoError
 from tidegauge.demo.stack import FLEET, Stack
 from tidegauge.demo.traffic import Traffic
 from tidegauge.report.document import Document
+from tidegauge.report.verdicts import best_barriers
 
 ALERT: Final = "VllmQueueTimeBimodal"
 _WIDE: Final[Mapping[str, int]] = {"max-num-seqs": 160, "kv-tokens": 131_072}
@@ -96,8 +97,9 @@ def _state(fleet: Document) -> str | None:
 
 
 def _waves(fleet: Document) -> tuple[float, str] | None:
-    client = _client(fleet)
-    return (client["waves"]["median"], client["state"]) if client and client["waves"] else None
+    client, barriers = _client(fleet), best_barriers(fleet)
+    waves = barriers["waves"].get("client") if barriers else None
+    return (waves["median"], client["state"]) if client and waves else None
 
 
 def _met(fleet: Document, ceiling: int) -> bool:
@@ -107,13 +109,14 @@ def _met(fleet: Document, ceiling: int) -> bool:
 
 
 def _tell(stack: Stack, fleet: Document) -> None:
-    client, queue, order = _client(fleet), fleet["caller_queue"], fleet["barriers"]["fan_out"]
-    if client is None or order is None:
+    client, queue, barriers = _client(fleet), fleet["caller_queue"], best_barriers(fleet)
+    if client is None or barriers is None:
         return
+    order = barriers["fan_out"]
     waits = f"; {queue['late_ratio']:.0%} of the calls waited for a slot" if queue else ""
     if queue and queue["late_seconds"]:
         waits += f", {queue['late_seconds']:.2f} s on average"
     stack.say(
         f"fan-out median {order['median']:.0f}, max {order['max']:.0f}; ceiling {client['value']:.0f}:"
-        f" {client['state']}, {client['waves']['median']:.0f} wave(s){waits}"
+        f" {client['state']}, {barriers['waves']['client']['median']:.0f} wave(s){waits}"
     )

@@ -1,6 +1,6 @@
 """Barriers against the ceiling that cuts them into waves (definitions, sections 3 and 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Literal
 
@@ -34,15 +34,28 @@ def waves(fan_out: int, ceiling: float) -> int:
 
 
 @attrs.frozen
-class CeilingFigures:
-    """One kind of ceiling against the barriers of a window."""
+class Ceiling:
+    """A ceiling in force: `kind` is `client` or `server`, `source` where its value is from."""
 
     kind: str
     value: float
     source: str
-    state: State
-    waves: Order | None
-    clipped_ratio: float | None
+
+
+@attrs.frozen
+class BarrierFigures:
+    """The barriers of a window as one source knows them; `total` counts those since the start.
+
+    `waves` and `clipped` are by kind of ceiling, absent where no ceiling of that kind is known.
+    """
+
+    source: str
+    total: int
+    count: int
+    fan_out: Order | None
+    duration: Order | None
+    waves: Mapping[str, Order]
+    clipped: Mapping[str, float]
 
 
 def state_of(ceiling: float, bound: float | None) -> State:
@@ -52,19 +65,26 @@ def state_of(ceiling: float, bound: float | None) -> State:
     return "inert" if ceiling >= bound else "clips"
 
 
-def against(kind: str, value: float, source: str, barriers: Sequence[Barrier], bound: float | None) -> CeilingFigures:
-    """The ceiling's figures: waves and clipped ratio with the ceiling that each barrier met, the state for now.
+def figures(source: str, total: int, barriers: Sequence[Barrier], ceilings: Sequence[Ceiling]) -> BarrierFigures:
+    """The barriers' order statistics, and their waves through each ceiling.
 
-    *bound* is the natural bound, None until a barrier was seen. A roster that a barrier of the window exceeds is no
-    bound: the barrier is.
+    A barrier is held against the ceiling that it met (reported when it opened, or the plateau it ran into); where
+    that is not known, against the one in force.
     """
-    bound = max([bound, *(barrier.fan_out for barrier in barriers)]) if bound is not None else None
-    met = [(barrier.fan_out, ceiling) for barrier in barriers if (ceiling := barrier.ceiling(kind)) and ceiling > 0]
-    return CeilingFigures(
-        kind=kind,
-        value=value,
+    met = {
+        one.kind: [(barrier.fan_out, barrier.ceiling(one.kind) or one.value) for barrier in barriers]
+        for one in ceilings
+        if one.value > 0
+    }
+    cut = {kind: order([waves(fan_out, value) for fan_out, value in pairs]) for kind, pairs in met.items()}
+    return BarrierFigures(
         source=source,
-        state=state_of(value, bound),
-        waves=order([waves(fan_out, ceiling) for fan_out, ceiling in met]),
-        clipped_ratio=sum(fan_out > ceiling for fan_out, ceiling in met) / len(met) if met else None,
+        total=total,
+        count=len(barriers),
+        fan_out=order([barrier.fan_out for barrier in barriers]),
+        duration=order([barrier.seconds for barrier in barriers if barrier.seconds is not None]),
+        waves={kind: value for kind, value in cut.items() if value is not None},
+        clipped={
+            kind: sum(fan_out > value for fan_out, value in pairs) / len(pairs) for kind, pairs in met.items() if pairs
+        },
     )

@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
+from tidegauge.derive.backends import BackendFigures, ModelFigures
 from tidegauge.derive.capacity import Fact
-from tidegauge.derive.ceiling import CeilingFigures, Order
-from tidegauge.derive.figures import BackendFigures, Figures, FleetFigures, ModelFigures
+from tidegauge.derive.ceiling import BarrierFigures, Order
+from tidegauge.derive.figures import Figures
+from tidegauge.derive.fleets import FleetFigures
 from tidegauge.derive.queueing import QueueSplit
 from tidegauge.derive.stages import ENGINE_STAGES, SERVER_STAGES, Stages
 
@@ -40,15 +42,15 @@ def _fleet(fleet: FleetFigures) -> Document:
         "request_capacity": dict(fleet.capacity),
         "narrowest_request_capacity": dict(fleet.narrowest),
         "caller_queue": _queue(fleet.caller_queue),
-        "barriers": {
-            "count": len(callers.barriers) if callers else None,
-            "fan_out": _order(fleet.fan_out),
-            "duration_seconds": _order(fleet.duration),
-        },
+        "barriers": [_barriers(one) for one in fleet.barriers],
+        "burstiness": fleet.inferred.burstiness if fleet.inferred else None,
         "natural_bound": {"value": fleet.natural_bound[0], "source": fleet.natural_bound[1]}
         if fleet.natural_bound
         else None,
-        "ceilings": [_ceiling(one) for one in fleet.ceilings],
+        "ceilings": [
+            {"ceiling": one.kind, "value": one.value, "source": one.source, "state": fleet.states[one.kind]}
+            for one in fleet.ceilings
+        ],
         "caller_healthy_backends": callers.healthy if callers else None,
     }
 
@@ -74,6 +76,8 @@ def _backend(backend: BackendFigures) -> Document:
         "request_capacity": dict(backend.capacity),
         "prefix_hit": backend.prefix_hit,
         "preemptions": backend.preemptions,
+        "waiting_seconds": dict(backend.waiting_seconds),
+        "hidden_wait_seconds": backend.hidden_wait,
         "restarts": history.counts.restarts,
         "failed_polls": dict(history.counts.failures),
         "dropped_intervals": dict(history.counts.dropped),
@@ -87,6 +91,8 @@ def _model(model: ModelFigures) -> Document:
         "stages": _stages(model.stages),
         "queue": _queue(model.queue),
         "aborted_after_first_token": model.aborted,
+        "prompt_tokens": {str(q): value for q, value in model.prompt_tokens.items()},
+        "output_tokens": {str(q): value for q, value in model.output_tokens.items()},
     }
 
 
@@ -123,14 +129,15 @@ def _queue(queue: QueueSplit | None) -> Document | None:
     }
 
 
-def _ceiling(one: CeilingFigures) -> Document:
+def _barriers(one: BarrierFigures) -> Document:
     return {
-        "ceiling": one.kind,
-        "value": one.value,
         "source": one.source,
-        "state": one.state,
-        "waves": _order(one.waves),
-        "clipped_ratio": one.clipped_ratio,
+        "count": one.count,
+        "total": one.total,
+        "fan_out": _order(one.fan_out),
+        "duration_seconds": _order(one.duration),
+        "waves": {kind: _order(order) for kind, order in one.waves.items()},
+        "clipped_ratio": dict(one.clipped),
     }
 
 

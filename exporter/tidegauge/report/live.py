@@ -13,14 +13,15 @@ import attrs
 
 from tidegauge import config as cf
 from tidegauge.clock import Clock, SystemClock
-from tidegauge.derive.figures import Figures, Settings, derive
-from tidegauge.parsing.exposition import NotMetrics, PageReader
+from tidegauge.derive.figures import Figures
+from tidegauge.derive.settings import Settings
 from tidegauge.report.document import FORMAT, Document
 from tidegauge.sources import captures, endpoints
 from tidegauge.sources.scrape import Failed, Fetched, fetch
 from tidegauge.sources.session import open_session
 from tidegauge.sources.target import Target
 from tidegauge.state.backend import Backend, BackendState
+from tidegauge.watch import Watch
 
 _TIMEOUT: Final = 10
 
@@ -50,13 +51,16 @@ async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str
     start = clock.now()
     since = -inf if seconds <= 0 else start
     states = [BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since) for one in backends]
-    readers = [PageReader() for _ in backends]
+    watch = Watch(states, Settings(window=inf))
     async with open_session(len(backends)) as session:
         while True:
             begun = clock.now()
             outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
-            for state, reader, outcome in zip(states, readers, outcomes, strict=True):
-                _book(state, reader, outcome)
+            for one, outcome in sorted(zip(backends, outcomes, strict=True), key=lambda pair: pair[1].at):
+                if isinstance(outcome, Failed):
+                    watch.failed(one.name, outcome.at, outcome.seconds, outcome.reason)
+                else:
+                    watch.page(one.name, outcome.at, outcome.seconds, outcome.body)
             if clock.now() - start >= seconds:
                 break
             await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
@@ -64,8 +68,7 @@ async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str
             *(_ask(session, one.target, state, clock) for one, state in zip(backends, states, strict=True))
         )
     now = clock.now()
-    settings = attrs.evolve(Settings(), window=seconds and now - start)
-    return derive([state.history(now) for state in states], (), settings, now)
+    return attrs.evolve(watch.figures(now), window=seconds and now - start)
 
 
 async def record(urls: Mapping[str, str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:
@@ -94,16 +97,6 @@ async def record(urls: Mapping[str, str], seconds: float, interval: float, folde
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
                 await clock.sleep(max(begun + interval - clock.now(), 0.0))
     return pages
-
-
-def _book(state: BackendState, reader: PageReader, outcome: Fetched | Failed) -> None:
-    if isinstance(outcome, Failed):
-        state.failed(outcome.reason, outcome.seconds)
-        return
-    try:
-        state.page(reader.read(outcome.body), outcome.at, outcome.seconds)
-    except NotMetrics:
-        state.failed("not_metrics", outcome.seconds)
 
 
 async def _ask(session: aiohttp.ClientSession, target: Target, state: BackendState, clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """The figures of a capture, derived as the live exporter derives them, with no server at hand."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -8,21 +9,35 @@ from typing import Final
 
 import attrs
 
-from tidegauge.derive.figures import Figures, Settings, derive
+from tidegauge.derive.barriers import usual_interval
+from tidegauge.derive.figures import Figures
+from tidegauge.derive.settings import Settings
 from tidegauge.model import StartupFacts
-from tidegauge.parsing.exposition import NotMetrics, PageReader
 from tidegauge.parsing.logs import StartupReader, read_log
 from tidegauge.sources import captures
 from tidegauge.sources.captures import Taken
 from tidegauge.sources.logfile import LogFollower
 from tidegauge.state.backend import Backend, BackendState
+from tidegauge.watch import Watch
 
+_HEAD: Final = 10
+"""Pages at the head of a capture that tell its poll interval."""
 _SHORT_LOG: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
+class Capture:
+    """The polls of a capture file, read anew at each iteration; one page is held at a time."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Taken]:
+        return captures.read(self.path)
+
+
+@attrs.frozen
 class Recording:
-    """One backend's capture: polls in order, read once, and what its log says."""
+    """One backend's capture: polls in order, and what its log says; `polls` may be read more than once."""
 
     backend: Backend
     polls: Iterable[Taken]
@@ -34,7 +49,7 @@ def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[st
     return [
         Recording(
             Backend(name, fleets.get(name, fleet)),
-            captures.read(path),
+            Capture(path),
             _startup(logs[name]) if name in logs else None,
         )
         for name, path in paths.items()
@@ -57,52 +72,67 @@ def _startup(path: Path) -> StartupFacts:
     return reader.facts()
 
 
-def replay(recordings: Iterable[Recording], settings: Settings) -> Figures:
+def replay(recordings: Sequence[Recording], settings: Settings) -> Figures:
     """The figures over the whole of the recordings.
 
     The window is everything between a capture's first and last poll. A capture of one page has no interval: its
     window is the life of the server, from zero. Raises what reading the captures raises.
     """
-    states = [_state(recording) for recording in recordings]
-    end = max((at for _, at, _ in states), default=0.0)
-    start = min((at for _, _, at in states), default=0.0)
-    evolved = attrs.evolve(settings, window=end - start)
-    return derive([state.history(end) for state, _, _ in states], (), evolved, end)
+    # A log tells of its last start, which is that of the process at the end of the capture: where the capture holds a
+    # restart, nothing is known of the limits before it.
+    watch, begun = _play(recordings, settings, {one.backend.name for one in recordings})
+    restarted = {name for name, state in watch.states.items() if state.restarts}
+    if any(one.startup is not None and one.backend.name in restarted for one in recordings):
+        watch, begun = _play(recordings, settings, {one.backend.name for one in recordings} - restarted)
+    for one in recordings:
+        if one.startup is not None and one.backend.name in restarted:
+            watch.states[one.backend.name].startup(one.startup)
+    first, last = begun
+    return attrs.evolve(watch.figures(max(last, 0.0)), window=max(last - first, 0.0))
 
 
-def _state(recording: Recording) -> tuple[BackendState, float, float]:
-    """The state after the last poll, and the times of the last and the first poll."""
+def _play(recordings: Sequence[Recording], settings: Settings, told: set[str]) -> tuple[Watch, tuple[float, float]]:
+    """All polls in order of time, and the times of the first and the last; *told* know their log from the start."""
+    begun = [_begin(recording) for recording in recordings]
+    times = {one.state.backend.name: one.times for one in begun}
+    interval = usual_interval(times) if any(len(polls) > 1 for polls in times.values()) else 1.0
+    watch = Watch([one.state for one in begun], attrs.evolve(settings, window=inf), interval)
+    for recording in recordings:
+        if recording.startup is not None and recording.backend.name in told:
+            watch.states[recording.backend.name].startup(recording.startup)
+    first, last = inf, -inf
+    for poll, name in heapq.merge(*(one.polls for one in begun), key=lambda pair: pair[0].at):
+        if poll.body is None:
+            watch.failed(name, poll.at, poll.seconds, poll.reason)
+        else:
+            watch.page(name, poll.at, poll.seconds, poll.body)
+        first, last = min(first, poll.at), max(last, poll.at)
+    return watch, (first, last)
+
+
+@attrs.frozen
+class _Begun:
+    """A capture whose first polls are known: their times, and all polls with the backend's name."""
+
+    state: BackendState
+    times: list[float]
+    polls: Iterator[tuple[Taken, str]]
+
+
+def _begin(recording: Recording) -> _Begun:
     polls = iter(recording.polls)
-    begun = list(_until_second_page(polls))
-    first = begun[0].at if begun else 0.0
-    single = sum(poll.body is not None for poll in begun) < 2
+    head = list(_until_pages(polls, _HEAD))
+    first = head[0].at if head else 0.0
+    single = sum(poll.body is not None for poll in head) < 2
     # A server that began while it was watched is known from its first count on, as it is live.
     state = BackendState(recording.backend, inf, inf, -inf if single else first)
-    reader = PageReader()
-    last = first
-    for poll in chain(begun, polls):
-        _book(state, reader, poll)
-        first, last = min(first, poll.at), max(last, poll.at)
-    if recording.startup is not None:
-        # The log tells of its last start, which is that of the process at the end of the capture.
-        state.startup(recording.startup)
-    return state, last, first
+    name = recording.backend.name
+    named = ((poll, name) for poll in chain(head, polls))
+    return _Begun(state, [poll.at for poll in head], named)
 
 
-def _until_second_page(polls: Iterator[Taken]) -> Iterator[Taken]:
+def _until_pages(polls: Iterator[Taken], wanted: int) -> Iterator[Taken]:
     pages = 0
-    while pages < 2 and (poll := next(polls, None)) is not None:
+    while pages < wanted and (poll := next(polls, None)) is not None:
         pages += poll.body is not None
         yield poll
-
-
-def _book(state: BackendState, reader: PageReader, poll: Taken) -> None:
-    if poll.body is None:
-        state.failed(poll.reason, poll.seconds)
-        return
-    try:
-        page = reader.read(poll.body)
-    except NotMetrics:
-        state.failed("not_metrics", poll.seconds)
-        return
-    state.page(page, poll.at, poll.seconds)

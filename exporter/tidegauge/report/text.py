@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tidegauge.derive.stages import ENGINE_STAGES, SERVER_STAGES
 from tidegauge.report.document import Document
-from tidegauge.report.verdicts import verdicts
+from tidegauge.report.verdicts import best_barriers, verdicts
 
 _UNKNOWN: Final = "unknown"
 
@@ -123,26 +123,28 @@ def _backends(backends: list[Document]) -> Table:
 
 
 def _barriers(fleet: Document) -> Table:
-    barriers = fleet["barriers"]
+    barriers = best_barriers(fleet)
     title = "barriers and ceilings"
-    if barriers["fan_out"]:
+    if barriers is not None:
         order = barriers["fan_out"]
-        title += f": {barriers['count']} barriers, fan-out median {order['median']:.0f}, max {order['max']:.0f}"
+        title += (
+            f": {barriers['count']} barriers ({barriers['source']}), fan-out median {order['median']:.0f},"
+            f" max {order['max']:.0f}"
+        )
     table = Table(title=title, title_justify="left")
     for heading in ("ceiling", "value", "from", "natural bound", "state", "waves median", "waves max", "clipped"):
         table.add_column(heading, justify="left" if heading in {"ceiling", "from", "state"} else "right")
-    bound = fleet["natural_bound"]
     for one in fleet["ceilings"]:
-        waves = one["waves"]
+        waves = barriers["waves"].get(one["ceiling"]) if barriers else None
         table.add_row(
             one["ceiling"],
             _number(one["value"]),
             one["source"],
-            _fact(bound),
+            _fact(fleet["natural_bound"]),
             one["state"],
             _number(waves["median"] if waves else None),
             _number(waves["max"] if waves else None),
-            _percent(one["clipped_ratio"]),
+            _percent(barriers["clipped_ratio"].get(one["ceiling"]) if barriers else None),
         )
     if not fleet["ceilings"]:
         table.add_row("none known", *[""] * 7)

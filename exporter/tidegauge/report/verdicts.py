@@ -5,6 +5,13 @@ from typing import Final
 
 from tidegauge.report.document import Document
 
+_CAUSES: Final = {
+    "deferred": "deferred by vLLM (remote KV, grammar, adapter)",
+    "kv_cache": "for KV-cache space",
+    "sequence_slots": "for a sequence slot (max_num_seqs)",
+    "prefill_budget": "for the token budget of a step, with slots and KV cache free",
+    "unknown": "for a cause that cannot be told, as max_num_seqs is unknown",
+}
 _ALIKE: Final = 1.1
 """A skew below this is the noise of any two servers."""
 
@@ -16,6 +23,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
         *_stages(fleet),
         *_splits(fleet, backends),
         *_ceilings(fleet),
+        *_waiting(backends),
         *_skew(fleet),
         *_capacity(fleet, backends),
         *_faults(backends),
@@ -62,17 +70,40 @@ def _late(queue: Document) -> str:
 
 def _ceilings(fleet: Document) -> Iterator[str]:
     bound = fleet["natural_bound"]
+    barriers = best_barriers(fleet)
     for one in fleet["ceilings"]:
         who = "The caller's ceiling" if one["ceiling"] == "client" else "The servers' ceiling in sequence slots"
-        waves = f", {one['waves']['median']:.0f} wave(s) per barrier" if one["waves"] else ""
+        order = barriers["waves"].get(one["ceiling"]) if barriers else None
+        waves = f", {order['median']:.0f} wave(s) per barrier" if order else ""
         if one["state"] == "clips":
             yield f"{who} of {one['value']:.0f} clips: fan-out reaches {bound['value']:.0f}{waves}."
         elif one["state"] == "inert":
             yield f"{who} of {one['value']:.0f} is inert: fan-out never exceeds {bound['value']:.0f}{waves}."
         else:
             yield f"{who} of {one['value']:.0f} is unmeasured: no barrier was seen."
-    if not any(one["ceiling"] == "client" for one in fleet["ceilings"]):
-        yield "No caller reports its limiter: waiting before vLLM is unmeasured, not zero."
+    if fleet["caller_queue"] is None and fleet["client_seconds"] is None:
+        yield "No caller reports its waits: waiting before vLLM is unmeasured, not zero."
+
+
+def _waiting(backends: list[Document]) -> Iterator[str]:
+    for one in backends:
+        booked = {cause: seconds for cause, seconds in one["waiting_seconds"].items() if seconds > 0}
+        if booked:
+            main = max(booked, key=lambda cause: booked[cause])
+            yield (
+                f"In {one['name']} requests waited {sum(booked.values()):.0f} s in all, {booked[main]:.0f} s of it"
+                f" {_CAUSES.get(main, main)}."
+            )
+        if one["hidden_wait_seconds"]:
+            yield (
+                f"Preempted requests of {one['name']} waited again, about {one['hidden_wait_seconds']:.0f} s that vLLM"
+                f" books as decode (an estimate)."
+            )
+
+
+def best_barriers(fleet: Document) -> Document | None:
+    """The barriers of the exact source where there is one, else the inferred ones."""
+    return next((one for one in fleet["barriers"] if one["count"]), None)
 
 
 def _skew(fleet: Document) -> Iterator[str]:

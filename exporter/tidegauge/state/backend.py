@@ -11,10 +11,13 @@ from typing import Final
 import attrs
 
 from tidegauge import vllm
-from tidegauge.model import CacheConfig, Identity, Page, Pinned, StartupFacts
-from tidegauge.state.increases import Increases
-from tidegauge.state.windows import Totals, Window
+from tidegauge.model import CacheConfig, Identity, Page, Pinned, SeriesKey, StartupFacts
+from tidegauge.state.increases import Increase, Increases
+from tidegauge.state.slots import ObservedSlots
+from tidegauge.state.windows import EMPTY, Totals, Window
 
+WAITED: Final = "waiting_seconds"
+"""Our own counter in the window: waiting-seconds, its extra label the cause."""
 _LENGTHS: Final = frozenset({vllm.PROMPT_LENGTH, vllm.OUTPUT_LENGTH})
 
 
@@ -62,7 +65,8 @@ class BackendHistory:
     """One backend at one moment, for derivation.
 
     `up` is None before the first poll; `engines` is 0 before the first page; `restarted_at` is the unix time of the
-    first page of the process that answers now, None if it is the first process seen.
+    first page of the process that answers now, None if it is the first process seen; `waited` is waiting-seconds by
+    cause since the start; `observed_slots` the plateau of running requests, see `ObservedSlots`.
     """
 
     backend: Backend
@@ -80,11 +84,30 @@ class BackendHistory:
     identity: Identity | None
     counts: SelfCounts
     restarted_at: float | None = None
+    waited: Mapping[str, float] = attrs.field(factory=dict)
+    observed_slots: float | None = None
 
     @property
     def fleet(self) -> str:
         """The configured fleet, else the model served, else nothing (it was never seen)."""
         return self.backend.fleet or (self.models[0] if self.models else "")
+
+
+@attrs.frozen
+class Step:
+    """What a usable page brought: `before` is the page before it of the same process, None if there is none.
+
+    `fresh` tells that a process answers that was not known before, `foreign` that it is another server's page.
+    """
+
+    increase: Increase
+    before: Page | None
+    fresh: bool
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the page is to be left out."""
+        return self.increase.foreign
 
 
 class BackendState:
@@ -112,30 +135,50 @@ class BackendState:
         self._remembered: Remembered | None = None
         self._served = Pinned()
         self._version: str | None = None
+        self._waited: Counter[str] = Counter()
+        self._slots = ObservedSlots()
 
     @property
     def up(self) -> bool | None:
         """Whether the last poll gave a usable page; None before the first poll."""
         return self._up
 
-    def page(self, page: Page, at: float, seconds: float) -> bool:
-        """Book a usable page; true if it comes from another process than the page before (or is the first)."""
+    @property
+    def fleet(self) -> str:
+        """The configured fleet, else the model that its pages name first, else nothing."""
+        models = _models(self._page, EMPTY) if self._page is not None else ()
+        return self.backend.fleet or (models[0] if models else "")
+
+    @property
+    def restarts(self) -> int:
+        """Restarts seen."""
+        return self._restarts
+
+    def page(self, page: Page, at: float, seconds: float) -> Step:
+        """Book a usable page."""
         increase = self._increases.advance(page, at)
         self._dropped.update(increase.dropped)
         self._problems.update(page.problems)
         self._seconds, self._up = seconds, True
         if increase.foreign:
             # Another server's facts and gauges must not be taken for this one's.
-            return False
+            return Step(increase, None, fresh=False)
         self._window.add(increase)
         self._lengths.add(increase)
-        fresh = self._page is None or increase.restarted
+        before = None if increase.restarted else self._page
         if increase.restarted:
             self._restarted(at)
         self._page, self._at = page, at
+        gauges = _gauges(page)
+        self._slots.see(gauges.running, gauges.waiting, gauges.kv_usage)
         if self._startup is not None and self._startup.run != self._stale_run:
             self._used_run = self._startup.run
-        return fresh
+        return Step(increase, before, fresh=before is None)
+
+    def waited(self, at: float, causes: Mapping[str, float]) -> None:
+        """Book waiting-seconds by cause."""
+        self._waited.update(causes)
+        self._window.add(Increase(at, 0.0, {SeriesKey(WAITED, extra=cause): value for cause, value in causes.items()}))
 
     def failed(self, reason: str, seconds: float) -> None:
         """Book a poll that gave no usable page."""
@@ -188,6 +231,8 @@ class BackendState:
             identity=self._identity(current),
             counts=self._counts(),
             restarted_at=self._restarted_at,
+            waited=dict(self._waited),
+            observed_slots=self._slots.value,
         )
 
     def _counts(self) -> SelfCounts:
@@ -204,6 +249,7 @@ class BackendState:
         """The facts of the old process do not hold for the new one, unless the log has moved on too."""
         self._restarts += 1
         self._restarted_at = at
+        self._slots = ObservedSlots()
         self._served, self._version, self._remembered = Pinned(), None, None
         if self._startup is not None and self._startup.run == self._used_run:
             self._stale_run = self._startup.run
