@@ -3,7 +3,8 @@
 from math import inf
 
 from tidegauge import vllm
-from tidegauge.derive.figures import Settings, derive
+from tidegauge.derive.figures import derive
+from tidegauge.derive.settings import Settings
 from tidegauge.model import CacheConfig, Histogram, Page, SeriesKey
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.increases import Increase
@@ -87,9 +88,9 @@ def lifetime(backend, *pages, startup=None, step=1.0, begin=2000.0):
     return state
 
 
-def figures(*states, callers=(), now=2000.0, settings=None):
+def figures(*states, callers=(), inferred=(), now=2000.0, settings=None):
     """All figures of *states* as of *now*."""
-    return derive([state.history(now) for state in states], callers, settings or Settings(), now)
+    return derive([state.history(now) for state in states], callers, inferred, settings or Settings(), now)
 
 
 def exposition(latencies, *, model="m", engine="0", values=None, info=None, start=1000.0):

@@ -23,12 +23,13 @@ MAY_KNOW = {
     "state": {"catalogue", "model", "parsing", "vllm"},
     "derive": {"catalogue", "model", "state", "vllm"},
     "collectors": {"catalogue", "derive", "model", "state"},
+    "watch": {"derive", "model", "parsing", "state", "vllm"},
     "sources": {"clock", "model", "parsing", "state"},
     "config": {"catalogue", "sources"},
     "web": {"clock", "collectors", "derive", "parsing", "report"},
 }
 """What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""
-PURE = ("catalogue", "vllm", "model", "parsing", "state", "derive")
+PURE = ("catalogue", "vllm", "model", "parsing", "state", "derive", "watch")
 WIRES = {"app", "cli", "report", "demo"}
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60

@@ -12,6 +12,7 @@ from tests.unit.little_servers import ManualClock, serving, until
 from tidegauge import app, config, vllm
 from tidegauge.app import Exporter
 from tidegauge.parsing.events import BarrierOpened, Batch
+from tidegauge.parsing.logs import StartupReader
 from tidegauge.sources.scrape import Failed, Fetched
 
 LOG = """\
@@ -106,20 +107,20 @@ class TestOverARestart:
     def test_facts_and_fan_outs_are_kept(self, tmp_path):
         """The log was rotated while the exporter was down; the same process still answers."""
         first = exporter(tmp_path, ManualClock(2000.0))
-        first._states["a"].startup(app.StartupReader().facts())
-        reader = app.StartupReader()
+        first.watch.states["a"].startup(StartupReader().facts())
+        reader = StartupReader()
         for line in LOG.splitlines():
             reader.feed(line)
-        first._states["a"].startup(reader.facts())
+        first.watch.states["a"].startup(reader.facts())
         first.book("a", Fetched(2001.0, 0.1, body()))
-        first.callers.take(Batch("sim", "agents", (BarrierOpened(2001.0, "1", 29),)))
+        first.take(Batch("sim", "agents", (BarrierOpened(2001.0, "1", 29),)))
         first.save()
 
         second = exporter(tmp_path, ManualClock(3000.0))
         second.book("a", Fetched(3001.0, 0.1, body()))
         facts = named(second.figures())["a"].facts
         assert (52_288, 12) == (facts.kv_tokens.value, facts.max_num_seqs.value)
-        assert {"agents": 29} == second.callers.largest()
+        assert {"agents": 29} == second.watch.largest()
 
         third = exporter(tmp_path, ManualClock(3000.0))
         third.book("a", Fetched(3001.0, 0.1, body(start=2900.0)))

@@ -96,11 +96,12 @@ class TestPolls:
     def test_first_page_and_a_new_process_are_fresh(self):
         """Then the server's own endpoints are worth asking."""
         one = state()
+        pages = [up(start=start) for start in (1000.0, 1000.0, 2100.0, 2100.0)]
+        steps = [one.page(each, 2000.0 + number * 60, 0.1) for number, each in enumerate(pages)]
 
-        assert [True, False, True, False] == [
-            one.page(up(start=start), 2000.0 + number * 60, 0.1)
-            for number, start in enumerate((1000.0, 1000.0, 2100.0, 2100.0))
-        ]
+        assert [True, False, True, False] == [step.fresh for step in steps]
+        # What is compared with the page before must be of the same process.
+        assert [None, pages[0], None, pages[2]] == [step.before for step in steps]
         assert 1 == one.history(2200.0).counts.restarts
         assert 2120.0 == one.history(2200.0).restarted_at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.derive.ceiling import Order, against, order, state_of, waves
+from tidegauge.derive.ceiling import Ceiling, Order, figures, order, state_of, waves
 from tidegauge.model import Barrier
 
 
@@ -49,41 +49,66 @@ class TestState:
         assert "unmeasured" == state_of(16, None)
 
 
+def against(kind, value, source, met, of="reported"):
+    """Waves and clipped share of the barriers of one source through one ceiling."""
+    found = figures(of, len(met), met, [Ceiling(kind, value, source)])
+    return found.waves.get(kind), found.clipped.get(kind)
+
+
 class TestAgainst:
     @pytest.mark.parametrize(
         ("ceiling", "median", "clipped"), [(16, 2, 2 / 3), (28, 2, 2 / 3), (30, 1, 1 / 3), (32, 1, 0.0), (48, 1, 0.0)]
     )
     def test_waves_and_clipped_share(self, ceiling, median, clipped):
         """Fan-outs of 14, 29 and 32."""
-        found = against("client", ceiling, "reported", barriers(14, 29, 32, client=ceiling), 32)
+        cut, share = against("client", ceiling, "reported", barriers(14, 29, 32, client=ceiling))
 
-        assert median == found.waves.median
-        assert clipped == pytest.approx(found.clipped_ratio)
+        assert median == cut.median
+        assert clipped == pytest.approx(share)
 
     def test_each_barrier_is_held_against_the_ceiling_it_met(self):
-        """The ceiling was raised from 16 to 48 within the window; the state is that of now."""
-        found = against("client", 48, "reported", barriers(29, client=16) + barriers(29, 29, client=48), 32)
+        """The ceiling was raised from 16 to 48 within the window."""
+        met = barriers(29, client=16) + barriers(29, 29, client=48)
 
-        assert ((1, 2, 2), 1 / 3) == (
-            (found.waves.median, found.waves.p90, found.waves.max),
-            pytest.approx(found.clipped_ratio),
-        )
-        assert "inert" == found.state
+        assert (Order(1, 2, 2), pytest.approx(1 / 3)) == against("client", 48, "reported", met)
 
-    def test_barriers_that_met_no_known_ceiling_say_nothing(self):
-        """The caller reported its limiter later, or 0 with nothing healthy."""
-        found = against("client", 16, "reported", barriers(29) + barriers(29, client=0), 32)
+    def test_plateau_that_a_barrier_ran_into_is_its_ceiling(self):
+        """Seen as 8 then and as 4 now; one that ran into none is held against what is in force."""
+        met = barriers(9, client=8) + barriers(9)
 
-        assert (None, None) == (found.waves, found.clipped_ratio)
+        assert (Order(2, 3, 3), 1.0) == against("client", 4, "observed", met, of="inferred")
 
-    def test_roster_that_a_barrier_exceeds_is_no_bound(self):
-        """A ceiling of 30 over a typed roster of 28 binds all the same: 32 came."""
-        assert "clips" == against("client", 30, "reported", barriers(32, client=30), 28).state
-        assert "inert" == against("client", 30, "reported", barriers(27, client=30), 28).state
+    def test_reported_barriers_that_met_no_ceiling_say_nothing(self):
+        """Their caller reported its limiter later, or has none, or 0 with nothing healthy."""
+        assert (None, None) == against("client", 16, "reported", barriers(29) + barriers(29, client=0))
+
+    @pytest.mark.parametrize(("source", "of"), [("config", "reported"), ("reported", "inferred")])
+    def test_ceiling_that_nobody_reports_per_barrier_is_the_one_in_force(self, source, of):
+        """A configured one, or one that is told beside what the servers show; 0 then still says nothing."""
+        assert (Order(1, 2, 2), 0.5) == against("client", 16, source, barriers(29, 14), of)
+        assert (None, None) == against("client", 0, source, barriers(29), of)
 
     def test_kinds_are_kept_apart(self):
         """29 calls through a cap of 16 on two servers of 160 slots: 2 and 1."""
-        met = barriers(29, client=16, server=320)
+        found = figures(
+            "reported",
+            7,
+            barriers(29, client=16),
+            [Ceiling("client", 48, "reported"), Ceiling("server", 320, "log")],
+        )
 
-        assert 2 == against("client", 16, "reported", met, 32).waves.median
-        assert 1 == against("server", 320, "log", met, 32).waves.median
+        assert {"client": Order(2, 2, 2), "server": Order(1, 1, 1)} == found.waves
+        assert {"client": 1.0, "server": 0.0} == found.clipped
+        assert ("reported", 7, 1, Order(29, 29, 29), None) == (
+            found.source,
+            found.total,
+            found.count,
+            found.fan_out,
+            found.duration,
+        )
+
+    def test_unfinished_barriers_have_no_duration(self):
+        """They have a fan-out all the same."""
+        found = figures("reported", 2, (Barrier(1.0, 29, 2.5), Barrier(4.0, 31)), [])
+
+        assert (Order(2.5, 2.5, 2.5), Order(29, 31, 31), {}) == (found.duration, found.fan_out, found.waves)

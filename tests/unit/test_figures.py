@@ -4,8 +4,8 @@ import pytest
 
 from tests.builders import LENGTH_EDGES, config, figures, histogram, lifetime, merged, page, requests, spread
 from tidegauge import vllm
-from tidegauge.derive.figures import Settings
 from tidegauge.derive.queueing import Limits
+from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned, StartupFacts
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import FleetCallersState
@@ -291,29 +291,51 @@ class TestCallers:
         states = [backend(name, seqs=160.0, start=at) for at, name in ((1.0, "a"), (2.0, "b"))]
         settings = Settings(rosters={"m": 32})
         found = fleet_of(*states, callers=callers(fan_outs=[29] * 5, ceiling=ceiling), settings=settings)
-        by_kind = {one.kind: one for one in found.ceilings}
+        (barriers,) = found.barriers
 
-        assert (waves, state) == (by_kind["client"].waves.median, by_kind["client"].state)
-        assert (320.0, 1, "config") == (
-            by_kind["server"].value,
-            by_kind["server"].waves.median,
-            by_kind["server"].source,
-        )
+        assert ({"client": waves, "server": 1}) == {kind: order.median for kind, order in barriers.waves.items()}
+        assert {"client": state, "server": "inert"} == found.states
+        assert [("client", ceiling, "reported"), ("server", 320.0, "config")] == [
+            (one.kind, one.value, one.source) for one in found.ceilings
+        ]
         assert (32.0, "config") == found.natural_bound
 
     def test_order_statistics_of_barriers_are_exact(self):
         """Median 29 and largest 32 print as 29 and 32; durations likewise."""
         found = fleet_of(backend("a"), callers=callers(fan_outs=[12, 29, 29, 29, 32]))
+        (barriers,) = found.barriers
 
-        assert (29, 32, 32) == (found.fan_out.median, found.fan_out.p90, found.fan_out.max)
-        assert 0.5 == found.duration.median
+        assert ("reported", 5, 5) == (barriers.source, barriers.total, barriers.count)
+        assert (29, 32, 32) == (barriers.fan_out.median, barriers.fan_out.p90, barriers.fan_out.max)
+        assert 0.5 == barriers.duration.median
         assert (32.0, "reported") == found.natural_bound
 
     def test_ceiling_without_a_barrier_is_unmeasured(self):
         """A configured roster alone measures nothing."""
         found = fleet_of(backend("a"), callers=callers(ceiling=16), settings=Settings(rosters={"m": 32}))
 
-        assert ["unmeasured"] == [one.state for one in found.ceilings]
+        assert {"client": "unmeasured"} == found.states
+
+    @pytest.mark.parametrize(
+        ("fan_out", "state", "bound"), [(32, "clips", (32.0, "reported")), (27, "inert", (28.0, "config"))]
+    )
+    def test_roster_that_a_barrier_exceeds_is_no_bound(self, fan_out, state, bound):
+        """A ceiling of 30 over a typed roster of 28 binds all the same where 32 came."""
+        told = callers(fan_outs=[fan_out], ceiling=30)
+        found = fleet_of(backend("a"), callers=told, settings=Settings(rosters={"m": 28}))
+
+        assert ({"client": state}, bound) == (found.states, found.natural_bound)
+
+    def test_ceiling_of_the_servers_is_that_of_distinct_backends(self):
+        """Two machines counted as three: 16 + 100 slots, not 132."""
+        states = [backend("a", seqs=16.0), backend("again", seqs=16.0), backend("b", seqs=100.0, start=2.0)]
+        found = fleet_of(*states, callers=callers(fan_outs=[29, 120]))
+
+        assert [("server", 116.0)] == [(one.kind, one.value) for one in found.ceilings]
+        assert ((1, 2), 0.5) == (
+            (found.barriers[0].waves["server"].median, found.barriers[0].waves["server"].max),
+            found.barriers[0].clipped["server"],
+        )
 
     def test_slots_of_a_backend_that_is_down_are_no_ceiling(self):
         """The server side is what is healthy; unknown slots make it unknown."""
@@ -332,6 +354,7 @@ class TestCallers:
         assert (None, None, None, None) == (
             found.client_seconds,
             found.caller_queue,
-            found.fan_out,
+            found.callers,
             found.natural_bound,
         )
+        assert () == found.barriers

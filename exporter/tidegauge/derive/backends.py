@@ -76,6 +76,7 @@ def evidence_of(history: BackendHistory) -> Evidence:
 
 
 def backend_figures(history: BackendHistory, settings: Settings, twin_of: str | None, begin: float) -> BackendFigures:
+    """Everything of one backend; *begin* is the unix time at which the window begins."""
     facts = server_facts(evidence_of(history), settings.disagree)
     minimum = settings.limits.min_requests
     p90_prompt = history.backend.p90_prompt or _p90(history, vllm.PROMPT_LENGTH, minimum)
@@ -144,8 +145,8 @@ def _hidden_wait(history: BackendHistory) -> float | None:
 
     A preempted request waits again, and vLLM books that wait as decode (definitions, section 6). An estimate.
     """
-    if history.totals.counter(vllm.PREEMPTIONS) <= 0:
-        return None
+    if history.totals.counter(vllm.PREEMPTIONS) <= 0 or not history.totals.seconds:
+        return None  # from a single page nothing is known of who waited when
     waited = history.totals.counter(WAITED)
     queued = sum(rise.sum or 0.0 for key, rise in history.totals.histograms.items() if key.family == vllm.QUEUE)
     return max(waited - queued, 0.0)

@@ -14,7 +14,7 @@ from tidegauge.catalogue import thresholds as th
 from tidegauge.model import Page
 
 LONGEST_STEP: Final = 10.0
-"""Seconds that one reading of the waiting gauge may stand for; what lies further back was not seen."""
+"""Seconds that one reading of the waiting gauge may stand for, at the usual poll; what lies further back was not seen."""
 
 
 @attrs.frozen
@@ -28,12 +28,14 @@ class Pressure:
     kv_full: float = th.KV_FULL.value
 
 
-def waiting_seconds(before: Page, page: Page, seconds: float, pressure: Pressure) -> dict[str, float]:
+def waiting_seconds(
+    before: Page, page: Page, seconds: float, pressure: Pressure, longest: float = LONGEST_STEP
+) -> dict[str, float]:
     """Waiting-seconds by cause between two polls of one process, *seconds* apart.
 
-    The waiting requests of *page* are taken to have waited since *before*, for at most LONGEST_STEP seconds.
+    The waiting requests of *page* are taken to have waited since *before*, for at most *longest* seconds.
     """
-    step = min(max(seconds, 0.0), LONGEST_STEP)
+    step = min(max(seconds, 0.0), longest)
     booked: dict[str, float] = {}
     for engine, waiting in _by_engine(page, vllm.WAITING).items():
         if waiting <= 0:
@@ -47,7 +49,9 @@ def waiting_seconds(before: Page, page: Page, seconds: float, pressure: Pressure
 
 
 def _cause(before: Page, page: Page, engine: str, pressure: Pressure) -> str:
-    then, now = (_by_engine(one, vllm.PREEMPTIONS).get(engine, 0.0) for one in (before, page))
+    now = _by_engine(page, vllm.PREEMPTIONS).get(engine, 0.0)
+    # A damaged page that lacked the counter is no sign that it rose.
+    then = _by_engine(before, vllm.PREEMPTIONS).get(engine, now)
     usage = max(
         (value for key, value in page.values.items() if key.family == vllm.KV_USAGE and key.engine == engine),
         default=0.0,

@@ -71,11 +71,7 @@ def figures(source: str, total: int, barriers: Sequence[Barrier], ceilings: Sequ
     A barrier is held against the ceiling that it met (reported when it opened, or the plateau it ran into); where
     that is not known, against the one in force.
     """
-    met = {
-        one.kind: [(barrier.fan_out, barrier.ceiling(one.kind) or one.value) for barrier in barriers]
-        for one in ceilings
-        if one.value > 0
-    }
+    met = {one.kind: _met(source, barriers, one) for one in ceilings}
     cut = {kind: order([waves(fan_out, value) for fan_out, value in pairs]) for kind, pairs in met.items()}
     return BarrierFigures(
         source=source,
@@ -88,3 +84,13 @@ def figures(source: str, total: int, barriers: Sequence[Barrier], ceilings: Sequ
             kind: sum(fan_out > value for fan_out, value in pairs) / len(pairs) for kind, pairs in met.items() if pairs
         },
     )
+
+
+def _met(source: str, barriers: Sequence[Barrier], ceiling: Ceiling) -> list[tuple[int, float]]:
+    """Each barrier's fan-out with its ceiling; without those that met none, or 0 (nothing was healthy)."""
+    # A caller that reports its barriers and no ceiling has none: what another caller reports must not be held
+    # against them.
+    in_force = None if source == ceiling.source else ceiling.value
+    values = [(barrier.fan_out, barrier.ceiling(ceiling.kind)) for barrier in barriers]
+    found = [(fan_out, in_force if value is None else value) for fan_out, value in values]
+    return [(fan_out, value) for fan_out, value in found if value]
