@@ -1,10 +1,12 @@
 """The rules on a real Prometheus that scrapes 100 backends of native 0.32 series: seconds per group, series added.
 
-Every window is as full as at the usual scrape interval of 15 s or fuller: a scrape a second for 70 s gives the quarter of
-an hour its 60 samples, and the five minutes three times theirs. The service levels' three days are written beforehand.
+Every window is as full as at the usual scrape interval of 15 s or fuller: a scrape a second for 70 s gives the quarter
+of an hour its 60 samples, and the five minutes three times theirs. The service levels' three days are written
+beforehand.
 """
 
 import asyncio
+import gzip
 import itertools
 import json
 import multiprocessing
@@ -20,11 +22,12 @@ from pathlib import Path
 import yaml
 from aiohttp import web
 
-from benchmarks.fleet import Pages
 from tidegauge.catalogue import RECORDED
 from tidegauge.catalogue import recorded as rec
 
 _ROOT = Path(__file__).parent.parent
+_PAGE = _ROOT / "tests" / "fixtures" / "pages" / "vllm-0.32-one-engine.prom.gz"
+_COUNTERS = ("_bucket", "_sum", "_count", "_total")
 _BACKENDS = 100
 _WARM = 70
 _EVALUATIONS = 6
@@ -50,12 +53,16 @@ def run():
 
 
 def _serve(port):
-    """All backends, a path each; every number on every page changes each second."""
-    pages = Pages(time.time())
+    """All backends, a path each. Every counter of the real page grows by its own value each minute."""
+    text = gzip.decompress(_PAGE.read_bytes()).decode()
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    parts = [(head, float(number), head.partition("{")[0].endswith(_COUNTERS)) for head, _, number in lines]
     begun = time.time()
 
     async def metrics(request):
-        return web.Response(text=pages.at(int(time.time() - begun), int(request.match_info["backend"]) % 2))
+        grown = 1 + int(request.match_info["backend"]) / _BACKENDS + int(time.time() - begun) / 60
+        body = "".join(f"{head} {number * grown if grows else number!r}\n" for head, number, grows in parts)
+        return web.Response(text=body)
 
     async def main():
         application = web.Application()
@@ -155,7 +162,8 @@ def _rows(samples):
     for seconds, name, size in groups:
         yield f"{name:28}{size:7}{seconds:26.3f}"
     total = sum(seconds for seconds, *_ in groups)
-    yield f"{'all':28}{sum(size for *_, size in groups):7}{total:26.3f}   {total / _USUAL:.1%} of one core at {_USUAL} s"
+    size = sum(size for *_, size in groups)
+    yield f"{'all':28}{size:7}{total:26.3f}   {total / _USUAL:.1%} of one core at {_USUAL} s"
     seconds, name, labels = max(rules, key=lambda row: row[0])
     yield f"slowest rule: {name} {labels or ''} {seconds:.3f} s"
 

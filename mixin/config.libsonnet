@@ -90,6 +90,14 @@ local catalogue = import 'catalogue.json';
     // that time, the rules assume that there is none.
     exporterMemory: '1d',
 
+    // The PrometheusRule object. Its labels must be those that the Prometheus object selects rules by; a namespace is left to
+    // the tool that applies it unless one is given.
+    kubernetes: {
+      name: 'tidegauge',
+      namespace: '',
+      labels: { 'app.kubernetes.io/name': 'tidegauge', 'app.kubernetes.io/component': 'rules' },
+    },
+
     // Where the pages of docs/runbooks are published; by default their path in the repository.
     runbookBaseUrl: 'docs/runbooks',
 

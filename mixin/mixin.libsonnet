@@ -1,5 +1,8 @@
-// Rules and alerts of tidegauge as a monitoring mixin: `_config`, `prometheusRules`, `prometheusAlerts`.
+// Rules, alerts and boards of tidegauge as a monitoring mixin: `_config`, `prometheusRules`, `prometheusAlerts`,
+// `grafanaDashboards`; and `prometheusRule`, the first two as an object for Kubernetes.
 local annotate = import 'lib/annotate.libsonnet';
+local kubernetes = import 'lib/kubernetes.libsonnet';
+local validate = import 'lib/validate.libsonnet';
 
 (import 'config.libsonnet')
 + (import '../recording_rules/health.libsonnet')
@@ -18,5 +21,10 @@ local annotate = import 'lib/annotate.libsonnet';
 + (import '../alerts/health.libsonnet')
 + {
   local config = self._config,
+  assert validate(config),
   prometheusAlerts+:: { groups: annotate(config, super.groups) },
+  prometheusRule:: kubernetes(config, self.prometheusRules.groups + self.prometheusAlerts.groups),
+  grafanaDashboards+:: {
+    'latency.json': import '../dashboards/json/latency.json',
+  },
 }

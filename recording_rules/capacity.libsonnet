@@ -8,6 +8,9 @@ local recorded = catalogue.recorded;
   local config = self._config,
   local p = promql.new(config),
 
+  local waits(subject, matcher) =
+    p.by('max', [subject, 'cause'], 'rate(%s{%s}[5m])' % [exported.waiting_seconds, matcher]),
+
   prometheusRules+:: {
     groups+: [{
       name: 'tidegauge-capacity',
@@ -24,7 +27,8 @@ local recorded = catalogue.recorded;
         ]),
         p.record('clipped', p.by('max', ['fleet', 'ceiling'], exported.barrier_clipped_ratio)),
         p.record('ceiling_verdict', p.by('max', ['fleet', 'ceiling', 'state'], exported.ceiling_state)),
-        p.record('waiting_cause', p.by('max', ['backend', 'cause'], 'rate(%s[5m])' % exported.waiting_seconds)),
+        p.record('waiting_cause', waits('backend', 'backend!=""')),
+        p.record('fleet_waiting_cause', waits('fleet', 'fleet!=""')),
       ],
     }],
   },

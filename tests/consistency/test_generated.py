@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mixin import generate
+from tidegauge.rules import RulesError
 
 REPAIR = "run `make generate` and commit the result"
 RENDERED = generate.rendered()
@@ -48,7 +49,7 @@ def test_unknown_name_is_a_build_error():
     """A name that the catalogue does not have cannot reach a rule."""
     poorer = RENDERED[generate.CATALOGUE].replace('"queue_late_ratio"', '"queue_late_ration"')
 
-    with pytest.raises(RuntimeError, match="queue_late_ratio"):
+    with pytest.raises(RulesError, match="queue_late_ratio"):
         generate.render_jsonnet("prometheusRules", poorer)
 
 
@@ -62,6 +63,18 @@ def test_unknown_name_is_a_build_error():
         ("{ thresholds+: { bimodal_split: 7.5 } }", "prometheusAlerts", "where:queue_split:ratio >= 7.5"),
         ("{ tidegaugeSelector: 'job=\"gauge\"' }", "prometheusAlerts", 'up{job="gauge"} == 0'),
         ("{ holds+: { VllmBackendSkew: '99m' } }", "prometheusAlerts", "99m"),
+        ("{ clusterLabel: 'region' }", "prometheusRules", "sum by (region, backend, model_name)"),
+        ("{ metricPrefixes: ['vllm_'] }", "prometheusRules", "vllm_num_requests_running{"),
+        ("{ cuts: ['0.75'] }", "prometheusRules", "fleet:stage_share:mean * 0.75"),
+        ("{ slo+: { ttft+: { seconds: 3 } } }", "prometheusRules", 'le="2.5"'),
+        ("{ slo+: { e2e+: { edges: [7] } } }", "prometheusRules", 'le=~"7|7\\\\.0"'),
+        ("{ sloByModel: { 'a/b.c': { tpot: { seconds: 0.1 } } } }", "prometheusRules", 'le="0.1",model_name="a/b.c"'),
+        ("{ gpu+: { label: 'pod' } }", "prometheusRules", '"gpu_host", "$1", "pod"'),
+        ("{ gpu+: { backendPattern: '(.*):1' } }", "prometheusRules", '"backend", "(.*):1"'),
+        ("{ gpu+: { selector: 'job=\"dcgm\"' } }", "prometheusRules", 'DCGM_FI_PROF_SM_ACTIVE{job="dcgm"}'),
+        ("{ gpu+: { busy: 0.77 } }", "prometheusRules", "backend:gpu_sm_active:avg5m >= 0.77"),
+        ("{ gpu+: { spread: 0.33 } }", "prometheusRules", "> 0.33"),
+        ("{ gpu+: { dramLow: 0.44 } }", "prometheusRules", "< 0.44"),
         ("{ exporterMemory: '3d' }", "prometheusAlerts", "[3d]"),
         ("{ runbookBaseUrl: 'http://wiki/x' }", "prometheusAlerts", "http://wiki/x/VllmBackendSkew.md"),
         ("{ dashboardBaseUrl: 'http://g' }", "prometheusAlerts", "http://g/d/"),

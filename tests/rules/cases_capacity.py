@@ -74,8 +74,14 @@ CAUSES = Group(
         exporter(ex.WAITING_SECONDS, "0+57x20", TWO[0], backend="a:8000", cause="prefill_budget"),
         exporter(ex.WAITING_SECONDS, "0+3x20", backend="a:8000", cause="kv_cache"),
         exporter(ex.WAITING_SECONDS, "0x20", backend="b:8000", cause="sequence_slots"),
+        exporter(ex.WAITING_SECONDS, "0+240x20", fleet="world", cause="caller"),
+        exporter(ex.WAITING_SECONDS, "0+30x20", fleet="chat", cause="caller"),
     ],
     [
+        Value(rec.FLEET_WAITING_CAUSE, 8, {
+            labels(fleet="world", cause="caller"): 8,
+            labels(fleet="chat", cause="caller"): 1,
+        }),
         Value(rec.WAITING_CAUSE, 8, {
             labels(backend="a:8000", cause="prefill_budget"): 2,
             labels(backend="a:8000", cause="kv_cache"): 0.1,

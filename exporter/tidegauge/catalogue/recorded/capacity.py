@@ -62,7 +62,15 @@ WAITING_CAUSE = recorded(
     "waiting_cause",
     "backend:waiting_seconds:rate5m",
     "1",
-    "Seconds waited per second, by cause: the mean number of requests that wait for it.",
+    "Seconds waited per second in the backend, by cause: the mean number of requests that wait for it.",
     lb.BACKEND,
+    lb.CAUSE,
+)
+FLEET_WAITING_CAUSE = recorded(
+    "fleet_waiting_cause",
+    "fleet:waiting_seconds:rate5m",
+    "1",
+    "Seconds waited per second before any backend: for a slot of the caller's own limiter.",
+    lb.FLEET,
     lb.CAUSE,
 )
