@@ -17,6 +17,7 @@ from tidegauge.derive.barriers import BarrierTracker, infer, usual_interval
 from tidegauge.derive.burstiness import ArrivalRates, burstiness
 from tidegauge.derive.ceiling import waves
 from tidegauge.derive.moves import Moves, Reading, reading_of
+from tidegauge.derive.segments import Ceilings, Segment
 from tidegauge.derive.steadiness import Steadiness, pair_evidence
 from tidegauge.model import Page, SeriesKey
 from tidegauge.state.increases import Increase, Increases
@@ -156,6 +157,12 @@ class TestOneBarrier:
         """A launch that one backend's poll sees half an interval before the other's is one barrier."""
         assert [17 + 9] == fan_outs(together(polls("a", BURST), polls("b", OTHER, start=0.5)))
 
+    def test_quick_calls_on_the_backend_polled_first(self):
+        """A barrier is not over before every backend has been polled since it opened."""
+        quick = [(0, None), IDLE, (0, 9), IDLE, IDLE, IDLE]
+        slow = [(0, None), IDLE, (8, 1), (0, 8), IDLE, IDLE]
+        assert [18] * 4 == fan_outs(together(polls("a", repeated(quick, 4)), polls("b", repeated(slow, 4), start=0.5)))
+
     def test_aborts_do_not_lower_fan_out(self):
         """Calls that were aborted had been launched: arrivals are clamped at 0, and what left is told."""
         aborted = [(0, None), IDLE, IDLE, (17, 0), (6, 3), (0, 6), IDLE, IDLE]
@@ -226,6 +233,14 @@ class TestManyBarriers:
         found, _ = infer(polls("a", repeated(rows, 6)))
         assert [22] * 6 == [barrier.fan_out for barrier in found]
         assert [None] * 2 + [8.0] * 4 == [barrier.plateau for barrier in found]
+
+    def test_plateau_is_the_commonest_peak(self):
+        """Polls at other phases may add up to more than was ever in flight, so the highest peak is not the plateau."""
+        ceilings = Ceilings()
+        for peak in (8.0, 8.0, 11.0, 8.0, 7.0):
+            segment = Segment(0.0, 1.0, fan_out=22.0, late=14.0, launched_with=peak, peak=peak)
+            plateau = ceilings.close(segment)
+        assert 8.0 == plateau
 
     def test_waves(self):
         """Waves through the plateau are rounded up: 22 through 8 are three."""
@@ -383,6 +398,20 @@ class TestSimulatedFleet:
         fleet.steady(caller, rng.choice((0.2, 0.8, 2.4, 6.0)), 150.0)
         found, confidence = infer(fleet.readings)
         assert ([], False) == (found, confidence.sure)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_steady_traffic_after_barriers(self, seed):
+        """When steady traffic follows barriers, at most ten more would-be barriers are reported."""
+        rng = random.Random(seed)
+        simulation = Simulation(fleet_of(rng, 2), rng.choice((None, 8)))
+        fleet = SimulatedPolls(simulation, 0.5, (rng.random(), rng.random()))
+        caller = Caller(roster(24, 2, seed), DEMO, seed)
+        fleet.barriers(caller, 15, lambda: rng.uniform(0.5, 4))
+        end = simulation.now
+        fleet.steady(caller, rng.choice((0.5, 1.0, 2.0)), 400.0)
+        opened = [barrier.opened_at for barrier in infer(fleet.readings)[0]]
+        assert 15 == sum(at < end - 3 for at in opened)
+        assert sum(at >= end for at in opened) <= 10
 
     def test_idle(self):
         """An idle fleet has no barriers."""

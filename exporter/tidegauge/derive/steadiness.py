@@ -25,6 +25,8 @@ import attrs
 
 SURE: Final = log(1e4)
 """Log evidence from which arrivals are bursts: two pairs that say all they can, or many that say a little."""
+RECENT: Final = 8
+"""Would-be barriers that may bring no evidence of their own before older evidence counts for nothing any more."""
 MOST: Final = log(100.0)
 """The most that one pair may say, and one would-be barrier on the side of steady traffic."""
 PLATEAU: Final = 8
@@ -142,11 +144,17 @@ def peak_evidence(first: _Slot, middle: _Slot, last: _Slot) -> float:
     return lesser if middle.calls > max(first.calls, last.calls) else min(lesser, 0.0)
 
 
+def _mean_ratio(logs: list[float]) -> float:
+    """Logarithm of the mean of likelihood ratios, which is a likelihood ratio again."""
+    best = max(logs)
+    return best + log(sum(exp(one - best) for one in logs) / len(logs))
+
+
 class Steadiness:
     """Follows a fleet's arrivals by the interval between polls (seconds), and judges would-be barriers in a row.
 
     The evidence is that of the last ones, as many as make it greatest (Page's cumulative sum): what was before, steady
-    or not, has no say. It is not let grow beyond what one more steady barrier can undo, so that it follows a change.
+    or not, has no say. It is bounded, and gone once the last few speak against bursts, so that it follows a change.
     """
 
     def __init__(self, interval: float) -> None:
@@ -154,6 +162,7 @@ class Steadiness:
         self._episode = Episode()
         self._sums = _zeros()
         self._runs = [0] * _PAIRINGS
+        self._recent: deque[list[float]] = deque(maxlen=RECENT)
         self._sure = False
 
     def add(self, arrivals: Arrivals) -> None:
@@ -168,18 +177,21 @@ class Steadiness:
     def close(self) -> Episode:
         """The would-be barrier is over: judge it with the ones before."""
         episode, self._episode = self._episode, Episode()
-        for place, evidence in enumerate(episode.evidence()):
+        self._recent.append(episode.evidence())
+        for place, evidence in enumerate(self._recent[-1]):
             total = self._sums[place] + evidence
             self._runs[place] = self._runs[place] + 1 if total > 0 else 0
             self._sums[place] = min(max(total, 0.0), SURE + MOST)
+        lately = _mean_ratio([sum(column) for column in zip(*self._recent, strict=True)])
+        if self._sure and lately < 0:
+            self._sums, self._sure = _zeros(), False
         self._sure = self.log_ratio >= (SURE / 2 if self._sure else SURE)
         return episode
 
     @property
     def log_ratio(self) -> float:
         """Log likelihood ratio of bursts to steady traffic."""
-        best = max(self._sums)
-        return best + log(sum(exp(total - best) for total in self._sums) / _PAIRINGS)
+        return _mean_ratio(self._sums)
 
     @property
     def run(self) -> int:
