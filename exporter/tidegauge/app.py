@@ -44,8 +44,8 @@ class Exporter:
         since = clock.now()
         states = [_state(one, config, since) for one in config.backends]
         callers = CallersState(config.window, config.thresholds["caller_edge_seconds"], config.callers.max_fleets)
-        interval = max((one.poll_interval for one in config.backends), default=config.poll_interval)
-        self.watch = Watch(states, settings(config), interval, callers, _prefixes(config))
+        intervals = {one.name: one.poll_interval for one in config.backends}
+        self.watch = Watch(states, settings(config), intervals, callers, _prefixes(config))
         self._complaints: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._restore()
@@ -142,7 +142,9 @@ class Exporter:
     def _kept(self) -> store.Kept:
         remembered = {name: state.remembered() for name, state in self.watch.states.items()}
         return store.Kept(
-            {name: entry for name, entry in remembered.items() if entry is not None}, self.watch.largest()
+            {name: entry for name, entry in remembered.items() if entry is not None},
+            self.watch.largest(),
+            self.watch.largest_inferred(),
         )
 
     def _restore(self) -> None:
@@ -158,7 +160,7 @@ class Exporter:
         for name, entry in kept.backends.items():
             if name in self.watch.states:
                 self.watch.states[name].restore(entry)
-        self.watch.restore(kept.largest_fan_out)
+        self.watch.restore(kept.largest_fan_out, kept.largest_inferred)
 
     def _complain(self, subject: str, message: str) -> None:
         """Log a message once until it changes; an empty one ends the complaint."""

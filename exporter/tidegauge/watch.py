@@ -1,13 +1,14 @@
 """The heart: polls, logs and callers' events in, figures out; live runs and captures share it. No I/O, no clock."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import attrs
 
 from tidegauge import vllm
 from tidegauge.derive.backends import evidence_of
 from tidegauge.derive.capacity import server_facts
-from tidegauge.derive.causes import Pressure, waiting_seconds
+from tidegauge.derive.causes import LONGEST_STEP, Pressure, waiting_seconds
 from tidegauge.derive.figures import Figures, derive
 from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading, reading_of
@@ -27,37 +28,47 @@ class Booked:
     complaint: str = ""
 
 
+MOST_FLEETS: Final = 1000
+"""Fleets whose largest fan-out is remembered; a model's name comes from outside, and may change with every page."""
+
+
 class Watch:
-    """All backends and fleets. *interval* is the usual time between two polls of a backend, in seconds."""
+    """All backends and fleets.
+
+    *interval* is the usual time between two polls of a backend, in seconds, or that of each backend by name.
+    """
 
     def __init__(
         self,
         states: Sequence[BackendState],
         settings: Settings,
-        interval: float = 1.0,
+        interval: float | Mapping[str, float] = 1.0,
         callers: CallersState | None = None,
         prefixes: tuple[str, ...] = vllm.PREFIXES,
     ) -> None:
         self.states = {state.backend.name: state for state in states}
         self.callers = callers
         self._settings = settings
-        self._interval = interval
+        self._intervals = interval if isinstance(interval, Mapping) else dict.fromkeys(self.states, interval)
         self._readers = {name: PageReader(prefixes) for name in self.states}
         self._inferences: dict[str, FleetInference] = {}
-        self._restored: Mapping[str, int] = {}
+        self._restored: dict[str, int] = {}
 
-    def restore(self, largest: Mapping[str, int]) -> None:
+    def restore(self, reported: Mapping[str, int], inferred: Mapping[str, int]) -> None:
         """Offer the largest fan-outs seen before, by fleet."""
-        self._restored = dict(largest)
+        # Kept apart: what a caller reports is exact, an inferred barrier may be two that merged.
+        self._restored = dict(inferred)
         if self.callers is not None:
-            self.callers.restore(largest)
+            self.callers.restore(reported)
 
     def largest(self) -> dict[str, int]:
-        """The largest fan-out seen, by fleet, reported or inferred."""
+        """The largest fan-out that callers reported, by fleet."""
+        return self.callers.largest() if self.callers is not None else {}
+
+    def largest_inferred(self) -> dict[str, int]:
+        """The largest fan-out that was inferred, by fleet."""
         seen = {name: one.largest for name, one in self._inferences.items() if one.largest is not None}
-        told = self.callers.largest() if self.callers is not None else {}
-        # What a caller reports is exact; an inferred barrier may be two that merged.
-        return {**self._restored, **seen, **told}
+        return {**self._restored, **seen}
 
     def page(self, name: str, at: float, seconds: float, body: str) -> Booked:
         """Take the body of one poll."""
@@ -78,6 +89,11 @@ class Watch:
         self.states[name].failed(reason, seconds)
         self._feed(self.states[name], Reading(name, at, None))
 
+    def finish(self) -> None:
+        """The record ends here: no further poll will come."""
+        for inference in self._inferences.values():
+            inference.finish()
+
     def take(self, batch: Batch) -> str | None:
         """Book a caller's batch; the reason where it cannot be taken."""
         return self.callers.take(batch) if self.callers is not None else "fleet: callers are not listened to"
@@ -93,12 +109,21 @@ class Watch:
         fleet = state.fleet
         if not fleet:
             return
-        inference = self._inferences.get(fleet)
-        if inference is None:
-            window = self._settings.window
-            inference = FleetInference(fleet, window, self._interval, self._restored.get(fleet))
-            self._inferences[fleet] = inference
-        inference.feed(reading)
+        if fleet not in self._inferences:
+            self._leave()
+            members = [name for name, one in self.states.items() if one.fleet in {fleet, ""}]
+            interval = max(self._intervals[name] for name in members)
+            largest = self._restored.get(fleet)
+            self._inferences[fleet] = FleetInference(fleet, self._settings.window, interval, largest)
+        self._inferences[fleet].feed(reading)
+
+    def _leave(self) -> None:
+        """Let go of fleets that no backend belongs to any more, but for their largest fan-outs."""
+        self._restored = self.largest_inferred()
+        for name in self._inferences.keys() - {state.fleet for state in self.states.values()}:
+            del self._inferences[name]
+        for name in list(self._restored)[:-MOST_FLEETS]:
+            del self._restored[name]
 
     def _waiting(self, state: BackendState, page: Page, step: Step) -> None:
         """Book why requests waited since the page before."""
@@ -110,5 +135,6 @@ class Watch:
         slots = server_facts(evidence_of(history), self._settings.disagree).max_num_seqs
         certain = slots.value / max(history.engines, 1) if slots is not None and slots.source != "observed" else None
         pressure = Pressure(certain, self._settings.kv_full)
-        causes = waiting_seconds(step.before, page, step.increase.seconds, pressure)
+        longest = max(LONGEST_STEP, 2 * self._intervals[state.backend.name])
+        causes = waiting_seconds(step.before, page, step.increase.seconds, pressure, longest)
         state.waited(step.increase.at, causes)

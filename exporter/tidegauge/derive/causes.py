@@ -14,7 +14,7 @@ from tidegauge.catalogue import thresholds as th
 from tidegauge.model import Page
 
 LONGEST_STEP: Final = 10.0
-"""Seconds that one reading of the waiting gauge may stand for, at the usual poll; what lies further back was not seen."""
+"""Seconds that one reading of the waiting gauge may stand for, at the usual poll; before that, nobody looked."""
 
 
 @attrs.frozen

@@ -4,18 +4,21 @@ Incremental, so that live runs and captures share it; memory is bounded by the w
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
 from typing import Final
 
 import attrs
 
 from tidegauge.derive.barriers import BarrierTracker, Confidence, InferredBarrier
-from tidegauge.derive.burstiness import ArrivalRates
-from tidegauge.derive.moves import Reading
+from tidegauge.derive.moves import Move, Moves, Reading
 from tidegauge.model import Barrier
 
 KEPT: Final = 50_000
-_BURST_SPAN: Final = 900.0
+LATEST: Final = 10
+"""Barriers that tell the ceiling in force."""
+LONGEST_BURSTS: Final = 86_400.0
+"""Seconds of arrivals that are kept for burstiness at most, whatever the window."""
 
 
 @attrs.frozen
@@ -23,8 +26,8 @@ class Inferred:
     """A fleet at one moment.
 
     `barriers` are those of the window, oldest first, each with the plateau it ran into as its client ceiling;
-    `plateau` is the last one seen in the window, `largest` the largest fan-out ever; `arrivals` and `departed` count
-    requests by backend since the start.
+    `plateau` is the ceiling in force as observed (see `plateau_of`), `largest` the largest fan-out ever; `arrivals`
+    and `departed` count requests by backend since the start.
     """
 
     fleet: str
@@ -45,55 +48,71 @@ class FleetInference:
         self.fleet = fleet
         self.largest = largest
         self._span = span
-        self._tracker = BarrierTracker(interval)
-        self._rates = ArrivalRates(_BURST_SPAN)
+        self._tracker = BarrierTracker(interval, min(span, LONGEST_BURSTS))
+        self._moves = Moves(interval)
         self._barriers: deque[InferredBarrier] = deque(maxlen=KEPT)
         self._total = 0
-        self._last: dict[str, Reading] = {}
         self._arrivals: dict[str, float] = {}
         self._departed: dict[str, float] = {}
+        self._owed: dict[str, float] = {}
 
     def feed(self, reading: Reading) -> None:
         """Take one poll of one backend."""
-        found = self._tracker.feed(reading)
-        self._barriers.extend(found)
-        self._total += len(found)
-        self.largest = max([self.largest or 0, *(barrier.fan_out for barrier in found)]) or None
-        self._count(reading)
+        self._take(self._tracker.feed(reading))
+        self._count(self._moves.feed(reading))
+
+    def finish(self) -> None:
+        """The record ends here: what only waited for another backend's poll counts now."""
+        self._take(self._tracker.finish())
+        self._count(self._moves.rest())
 
     def snapshot(self, now: float) -> Inferred:
         """The fleet as of *now*; what is older than the window has left."""
         while self._barriers and self._barriers[0].opened_at < now - self._span:
             self._barriers.popleft()
-        plateaus = [barrier.plateau for barrier in self._barriers if barrier.plateau is not None]
         return Inferred(
             fleet=self.fleet,
             barriers=tuple(_barrier(barrier) for barrier in self._barriers),
             barriers_total=self._total,
             largest=self.largest,
-            plateau=plateaus[-1] if plateaus else None,
+            plateau=plateau_of(self._barriers),
             confidence=self._tracker.confidence(),
-            burstiness=self._rates.value(now),
+            burstiness=self._tracker.burstiness(now),
             arrivals=dict(self._arrivals),
             departed=dict(self._departed),
         )
 
-    def _count(self, reading: Reading) -> None:
-        """Arrivals are what finished and what is in flight more than before; below zero, that many left unfinished."""
-        last = self._last.get(reading.backend)
-        if reading.in_flight is None:
-            return
-        self._last[reading.backend] = reading
-        name = reading.backend
-        self._arrivals.setdefault(name, 0.0)
-        self._departed.setdefault(name, 0.0)
-        if reading.finished is None or last is None or last.in_flight is None:
-            return
-        before = 0.0 if reading.restarted else last.in_flight
-        arrived = reading.finished + reading.in_flight - before
-        self._arrivals[name] += max(arrived, 0.0)
-        self._departed[name] += max(-arrived, 0.0) + (last.in_flight if reading.restarted else 0.0)
-        self._rates.add(last.at, reading.at, max(arrived, 0.0))
+    def _take(self, found: Sequence[InferredBarrier]) -> None:
+        self._barriers.extend(found)
+        self._total += len(found)
+        self.largest = max([self.largest or 0, *(barrier.fan_out for barrier in found)]) or None
+
+    def _count(self, moves: Iterable[Move]) -> None:
+        for move in moves:
+            if move.lost:
+                continue
+            name = move.backend
+            arrived, departed = (move.arrived, move.departed) if move.known else (0.0, 0.0)
+            # An arrival that turned out to be a torn page is made good by the next one: a counter never falls.
+            owed = self._owed.pop(name, 0.0) + move.retracted
+            if owed > arrived:
+                self._owed[name] = owed - arrived
+            self._arrivals[name] = self._arrivals.get(name, 0.0) + max(arrived - owed, 0.0)
+            self._departed[name] = self._departed.get(name, 0.0) + departed
+
+
+def plateau_of(barriers: Sequence[InferredBarrier]) -> float | None:
+    """The caller's ceiling in force: the plateau of most of the latest barriers that are larger than the last one seen.
+
+    None where fewer than two of them, or fewer than half, ran into one: a single plateau may be chance, and a ceiling
+    that later and larger barriers do not meet has been raised.
+    """
+    last = next((barrier.plateau for barrier in reversed(barriers) if barrier.plateau is not None), None)
+    if last is None:
+        return None
+    larger = [barrier.plateau for barrier in barriers if barrier.fan_out > last][-LATEST:]
+    met = [plateau for plateau in larger if plateau is not None]
+    return median_low(met) if len(met) >= max(2, len(larger) / 2) else None
 
 
 def _barrier(one: InferredBarrier) -> Barrier:

@@ -67,6 +67,7 @@ async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str
         await asyncio.gather(
             *(_ask(session, one.target, state, clock) for one, state in zip(backends, states, strict=True))
         )
+    watch.finish()
     now = clock.now()
     return attrs.evolve(watch.figures(now), window=seconds and now - start)
 

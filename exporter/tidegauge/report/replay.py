@@ -17,6 +17,7 @@ from tidegauge.parsing.logs import StartupReader, read_log
 from tidegauge.sources import captures
 from tidegauge.sources.captures import Taken
 from tidegauge.sources.logfile import LogFollower
+from tidegauge.sources.logscan import BlockScanner
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.watch import Watch
 
@@ -61,7 +62,7 @@ def _startup(path: Path) -> StartupFacts:
     if path.stat().st_size <= _SHORT_LOG:
         return read_log(path.read_text(encoding="utf-8", errors="replace"))
     reader = StartupReader()
-    follower = LogFollower(path, reader)
+    follower = LogFollower(path, BlockScanner(reader))
     progress = follower.poll()
     while not (progress.caught_up or progress.error):
         progress = follower.poll()
@@ -107,6 +108,7 @@ def _play(recordings: Sequence[Recording], settings: Settings, told: set[str]) -
         else:
             watch.page(name, poll.at, poll.seconds, poll.body)
         first, last = min(first, poll.at), max(last, poll.at)
+    watch.finish()
     return watch, (first, last)
 
 

@@ -12,6 +12,8 @@ _CAUSES: Final = {
     "prefill_budget": "for the token budget of a step, with slots and KV cache free",
     "unknown": "for a cause that cannot be told, as max_num_seqs is unknown",
 }
+_OBSERVED: Final = {"source": "observed"}
+"""Slots that were only observed bound nothing, like unknown ones."""
 _ALIKE: Final = 1.1
 """A skew below this is the noise of any two servers."""
 
@@ -119,7 +121,8 @@ def _skew(fleet: Document) -> Iterator[str]:
 def _capacity(fleet: Document, backends: list[Document]) -> Iterator[str]:
     capacity, narrowest = fleet["request_capacity"], fleet["narrowest_request_capacity"]
     if "p90_prompt" in capacity:
-        unknown = [one["name"] for one in backends if one["up"] and not one["twin_of"] and not one["max_num_seqs"]]
+        counted = [one for one in backends if one["up"] and not one["twin_of"]]
+        unknown = [one["name"] for one in counted if (one["max_num_seqs"] or _OBSERVED)["source"] == "observed"]
         bound = f" An upper bound: the sequence slots of {', '.join(unknown)} are not known." if unknown else ""
         yield (
             f"At the p90 prompt the fleet holds {capacity['p90_prompt']:.0f} requests at once;"

@@ -22,10 +22,11 @@ class StoreError(Exception):
 
 @attrs.frozen
 class Kept:
-    """What is kept: startup facts by backend, the largest fan-out seen by fleet."""
+    """What is kept: startup facts by backend; by fleet the largest fan-out that callers reported or servers showed."""
 
     backends: Mapping[str, Remembered] = attrs.field(factory=dict)
     largest_fan_out: Mapping[str, int] = attrs.field(factory=dict)
+    largest_inferred: Mapping[str, int] = attrs.field(factory=dict)
 
 
 def load(path: Path) -> Kept:
@@ -43,7 +44,8 @@ def load(path: Path) -> Kept:
             msg = f"{path}: expected format {FORMAT}, found {data['format']!r}"
             raise StoreError(msg)
         backends = {name: _remembered(entry) for name, entry in data["backends"].items()}
-        return Kept(backends, {name: int(value) for name, value in data["largest_fan_out"].items()})
+        # Files from before fan-outs were inferred lack the third.
+        return Kept(backends, _counts(data["largest_fan_out"]), _counts(data.get("largest_inferred", {})))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"{path}: expected tidegauge's state, found something else ({type(error).__name__}: {error})"
         raise StoreError(msg) from error
@@ -64,6 +66,7 @@ def save(path: Path, kept: Kept) -> None:
         "format": FORMAT,
         "backends": {name: attrs.asdict(entry) for name, entry in kept.backends.items()},
         "largest_fan_out": dict(kept.largest_fan_out),
+        "largest_inferred": dict(kept.largest_inferred),
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,6 +85,10 @@ def save(path: Path, kept: Kept) -> None:
         temporary.unlink(missing_ok=True)
         msg = f"{path}: cannot be written: {error}"
         raise StoreError(msg) from error
+
+
+def _counts(entry: dict[str, Any]) -> dict[str, int]:
+    return {name: int(value) for name, value in entry.items()}
 
 
 def _remembered(entry: dict[str, Any]) -> Remembered:
