@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import exposition, logscan, rules
+from benchmarks import exposition, fleet, logscan, rules
 
-BENCHMARKS = (exposition, logscan, rules)
+BENCHMARKS = (exposition, fleet, logscan, rules)
 
 
 def main():

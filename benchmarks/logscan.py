@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tidegauge.parsing.logs import NEEDLES, StartupReader
 from tidegauge.sources.logfile import LogFollower
+from tidegauge.sources.logscan import BlockScanner
 
 _LOGS = Path(__file__).parent.parent / "tests" / "fixtures" / "logs"
 _SIZE = 1 << 30
@@ -65,7 +66,7 @@ def _timed(way):
 
 def _follow(log):
     reader = StartupReader()
-    follower = LogFollower(log, reader)
+    follower = LogFollower(log, BlockScanner(reader))
     while not (progress := follower.poll()).caught_up:
         assert progress.error is None, progress.error
     follower.close()
