@@ -1,8 +1,11 @@
-"""A fleet with everything that tidegauge exports: two different backends, one of them troubled, and a caller."""
+"""A fleet with everything that tidegauge exports: two different backends, one of them troubled, a caller, barriers."""
 
 from tests.builders import LENGTH_EDGES, config, histogram, page, requests, spread
 from tidegauge import vllm
-from tidegauge.derive.figures import Settings, derive
+from tidegauge.derive.figures import derive
+from tidegauge.derive.inference import FleetInference
+from tidegauge.derive.moves import Reading
+from tidegauge.derive.settings import Settings
 from tidegauge.model import EngineFacts, Pinned, StartupFacts
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import FleetCallersState
@@ -41,6 +44,7 @@ def _steady():
     state.page(page({}, start=1000.0, values=_values(0.0, 0.0, 0.0), configs=configs), NOW - 60, 0.012)
     latencies = _latencies([0.0625] * 60 + [12.0] * 40, 2.5, 14.0, 90_000.0, 900.0)
     state.page(page(latencies, start=1000.0, values=_values(9.0, 3.0, 8000.0), configs=configs), NOW - 1, 0.015)
+    state.waited(NOW - 1, {"deferred": 4.5, "kv_cache": 250.0, "sequence_slots": 240.0, "prefill_budget": 30.0})
     return state
 
 
@@ -61,6 +65,7 @@ def _troubled():
     rows = requests(poisoned, *[(0.125, 0.5, 6.0, 0.25)] * 25)
     after = _latencies([0.125] * 25, 0.5, 6.0, 18_000.0, 400.0) | rows
     state.page(page(after, start=start, values=_values(4.0, 0.0, 900.0), configs=configs), NOW - 2, 0.03)
+    state.waited(NOW - 2, {"unknown": 2.0})
     return state
 
 
@@ -76,7 +81,21 @@ def _callers():
     return state
 
 
+def _inference():
+    """Barriers as polls a second apart show them: a quarter of the calls goes to the second backend, one is aborted."""
+    inference = FleetInference("agents", 900.0, 1.0)
+    for number, fan_out in enumerate((29, 31, 14, 24, 29, 29, 30, 12, 29, 32)):
+        begin = NOW - 300 + number * 20
+        for second in range(20):
+            for backend, calls in (("10.0.0.1:8000", fan_out - fan_out // 4), ("10.0.0.2:8000", fan_out // 4)):
+                running = calls if 2 <= second < 6 else 0
+                gone = calls if second == 6 else 0
+                aborted = second == 6 and number == 3
+                inference.feed(Reading(backend, begin + second, float(running), float(gone - aborted)))
+    return inference.snapshot(NOW)
+
+
 def everything():
     """The figures of the moment NOW."""
     histories = [_steady().history(NOW), _troubled().history(NOW)]
-    return derive(histories, [_callers().snapshot(NOW)], Settings(rosters={"agents": 32}), NOW)
+    return derive(histories, [_callers().snapshot(NOW)], [_inference()], Settings(rosters={"agents": 32}), NOW)
