@@ -4,6 +4,7 @@ from math import inf
 
 from tidegauge import vllm
 from tidegauge.derive.figures import derive
+from tidegauge.derive.moves import Reading
 from tidegauge.derive.settings import Settings
 from tidegauge.model import CacheConfig, Histogram, Page, SeriesKey
 from tidegauge.state.backend import Backend, BackendState
@@ -91,6 +92,23 @@ def lifetime(backend, *pages, startup=None, step=1.0, begin=2000.0):
 def figures(*states, callers=(), inferred=(), now=2000.0, settings=None):
     """All figures of *states* as of *now*."""
     return derive([state.history(now) for state in states], callers, inferred, settings or Settings(), now)
+
+
+def clipped(*, barriers, fan_out, ceiling, backend="a", begin=1800.0):
+    """Readings of barriers a second apart: *fan_out* calls through the caller's *ceiling*, three a second are done."""
+    at = begin
+    for _ in range(barriers):
+        yield Reading(backend, at, 0.0, 0.0)
+        left = fan_out
+        running = 0
+        while left or running:
+            done = min(3, running)
+            running, left = min(running - done + left, ceiling), left - min(left, ceiling - running + done)
+            at += 1.0
+            yield Reading(backend, at, float(running), float(done))
+        for _ in range(3):
+            at += 1.0
+            yield Reading(backend, at, 0.0, 0.0)
 
 
 def exposition(latencies, *, model="m", engine="0", values=None, info=None, start=1000.0):

@@ -9,8 +9,11 @@ import attrs
 import pytest
 from rich.console import Console
 
-from tests.builders import config, figures, lifetime, page, requests
+from tests.builders import clipped, config, figures, lifetime, page, requests
 from tests.golden.everything import everything
+from tidegauge.derive.capacity import Fact
+from tidegauge.derive.inference import FleetInference
+from tidegauge.model import Pinned
 from tidegauge.report import text
 from tidegauge.report.document import FORMAT, document
 from tidegauge.report.verdicts import verdicts
@@ -23,6 +26,11 @@ NAMES = {  # keys below which names depend on the data, and how deep
     "narrowest_request_capacity": 1,
     "failed_polls": 1,
     "dropped_intervals": 1,
+    "waiting_seconds": 1,
+    "prompt_tokens": 1,
+    "output_tokens": 1,
+    "clipped_ratio": 1,
+    "waves": 1,
     "seconds": 1,
     "share": 1,
     "engine_share": 1,
@@ -65,6 +73,8 @@ def paths(value, prefix=""):
             if name in NAMES and isinstance(each, dict):
                 assert each, f"{path} is empty: the test would not see it"
                 yield "Keys", path + ".*" * NAMES[name]
+                if name in SHAPES:
+                    yield from ((SHAPES[name], one) for inner in each.values() for _, one in paths(inner))
             elif name in SHAPES and isinstance(each, dict):
                 yield "Keys", path
                 yield from ((SHAPES[name], one) for _, one in paths(each))
@@ -96,10 +106,6 @@ class TestDocument:
         found = {}
         for section, path in paths(report):
             found.setdefault(section, set()).add(path)
-        # Objects that are listed key by key are not listed themselves.
-        for holder in ("fleets[].barriers",):
-            found["Keys"].discard(holder)
-
         listed = documented()
         assert {"Keys", "Stages", "Queue", "Order statistics and facts"} == set(listed) == set(found)
         for section, keys in listed.items():
@@ -195,6 +201,8 @@ class TestVerdicts:
             "10.0.0.1:8000 is the slowest backend: 3.14 times 10.0.0.2:8000",
             "The sources of the KV capacity of 10.0.0.1:8000 differ",
             "sum_fell 1",
+            "In 10.0.0.1:8000 requests waited 524 s in all, 250 s of it for KV-cache space.",
+            "Preempted requests of 10.0.0.1:8000 waited again, about 41 s that vLLM books as decode (an estimate).",
         ):
             assert piece in said
 
@@ -218,6 +226,35 @@ class TestVerdicts:
 
         assert "holds 100 requests at once" in said
         assert "An upper bound: the sequence slots of a are not known." in said
+
+    def test_observed_slots_are_no_bound_either(self):
+        """Ten were seen running while others waited: there may be more slots; only what is known limits."""
+        values = {"num_requests_running": 10.0, "num_requests_waiting": 4.0, "kv_cache_usage_perc": 0.2}
+        configs = [config(kv_cache_size_tokens=1000)]
+        pages = [page({}, values=values, configs=configs)] * 3
+        observed = lifetime(Backend("a", "m", p90_prompt=10.0), *pages)
+        known = lifetime(Backend("b", "m", Pinned(max_num_seqs=20.0), 10.0), page({}, start=2.0, configs=configs))
+        moment = figures(observed, known)
+        said = "\n".join(self.sentences(moment))
+
+        assert Fact(10.0, "observed") == moment.backends[0].facts.max_num_seqs
+        assert "the fleet holds 120 requests at once" in said
+        assert "An upper bound: the sequence slots of a are not known." in said
+
+    def test_barriers_that_only_the_servers_show_are_told_with_their_source(self):
+        """A plateau is the caller's ceiling, whose wait nobody measured."""
+        inferred = FleetInference("m", 900.0, 1.0)
+        for reading in clipped(barriers=6, fan_out=21, ceiling=8, backend="a"):
+            inferred.feed(reading)
+        inferred.finish()
+        idle = lifetime("a", page({}, values={"num_requests_running": 0.0}))
+        moment = figures(idle, inferred=[inferred.snapshot(2000.0)])
+        said, table = "\n".join(self.sentences(moment)), shown(document(moment))
+
+        assert "The caller's ceiling of 8 clips: fan-out reaches 21, 3 wave(s) per barrier." in said
+        assert "No caller reports its waits: waiting before vLLM is unmeasured, not zero." in said
+        assert "6 barriers (inferred), fan-out median 21, max 21" in table
+        assert "observed" in table
 
     def test_fleet_of_which_nobody_answers_is_said(self):
         """Its capacity is not unknown, it is gone."""
