@@ -18,14 +18,17 @@ from tidegauge.derive.figures import Figures
 from tidegauge.derive.queueing import Limits
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned
-from tidegauge.parsing.events import Batch
+from tidegauge.parsing.events import Batch, Refusal
 from tidegauge.parsing.logs import StartupReader
 from tidegauge.sources import endpoints, store
-from tidegauge.sources.logfile import LogFollower
+from tidegauge.sources.limiterlog import TAIL, ChangeReader
+from tidegauge.sources.logfile import LogFollower, LogProgress
+from tidegauge.sources.logscan import BlockScanner
 from tidegauge.sources.scrape import Failed, Fetched, poll_forever
 from tidegauge.sources.session import open_session
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import CallersState
+from tidegauge.state.rates import Rates
 from tidegauge.watch import Watch
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
@@ -43,7 +46,11 @@ class Exporter:
         self._clock = clock
         since = clock.now()
         states = [_state(one, config, since) for one in config.backends]
-        callers = CallersState(config.window, config.thresholds["caller_edge_seconds"], config.callers.max_fleets)
+        told = config.callers
+        edge = config.thresholds["caller_edge_seconds"]
+        callers = CallersState(config.window, edge, told.max_fleets, told.max_callers)
+        self._callers = callers
+        self._rates = Rates(told.max_rate, told.max_fleets * told.max_callers)
         intervals = {one.name: one.poll_interval for one in config.backends}
         self.watch = Watch(states, settings(config), intervals, callers, _prefixes(config))
         self._complaints: dict[str, str] = {}
@@ -54,9 +61,9 @@ class Exporter:
         """The figures of now."""
         return self.watch.figures(self._clock.now())
 
-    def take(self, batch: Batch) -> str | None:
+    def take(self, batch: Batch) -> Refusal | None:
         """Book a caller's batch; the reason where it cannot be taken."""
-        return self.watch.take(batch)
+        return self._rates.ask(batch, self._clock.now()) or self.watch.take(batch)
 
     def waiting_for(self) -> list[str]:
         """Backends that have not been polled once yet."""
@@ -70,7 +77,9 @@ class Exporter:
                     poll_forever(session, one.target, one.poll_interval, self._clock, self._on_poll(one, session))
                 )
                 if one.log is not None:
-                    group.create_task(self._follow(one.name, Path(one.log.file)))
+                    group.create_task(self._startup_log(one.name, Path(one.log.file)))
+            for log in self._config.callers.limiter_logs:
+                group.create_task(self._limiter_log(log))
             if self._config.state_file is not None:
                 group.create_task(self._save_forever(Path(self._config.state_file)))
 
@@ -95,25 +104,46 @@ class Exporter:
         served = await endpoints.ask(session, one.target, self._clock)
         self.watch.states[one.name].served(served.limits, served.version)
 
-    async def _follow(self, name: str, path: Path) -> None:
+    async def _startup_log(self, name: str, path: Path) -> None:
         reader = StartupReader()
-        follower = LogFollower(path, reader)
         state = self.watch.states[name]
+
+        def book(progress: LogProgress) -> str:
+            state.log(progress.lines, up=progress.error is None)
+            if progress.changed:
+                state.startup(reader.facts())
+            return progress.error or ""
+
+        await self._follow(f"{name} log", LogFollower(path, BlockScanner(reader)), book)
+
+    async def _limiter_log(self, log: cf.LimiterLog) -> None:
+        reader = ChangeReader(log.pattern)
+        state = self._callers.limiter(log.fleet)
+        live = False
+
+        def book(progress: LogProgress) -> str:
+            nonlocal live
+            problem = progress.error or (f"{log.file}: {reader.fault}" if reader.fault else "")
+            state.read(log.file, progress.lines, up=not problem)
+            for change in reader.take():
+                state.change(log.file, change, live=live)
+            # What stood in the file before is the ceiling in force, not news.
+            live = live or progress.caught_up or progress.error is not None
+            return problem
+
+        try:
+            await self._follow(f"{log.fleet} limiter log", LogFollower(Path(log.file), reader, TAIL), book)
+        finally:
+            reader.close()
+
+    async def _follow(self, subject: str, follower: LogFollower, book: Callable[[LogProgress], str]) -> None:
+        """Poll a log for ever; *book* takes what each poll did and tells what is wrong."""
         while True:
             try:
                 progress = await asyncio.to_thread(follower.poll)
-            except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its backend
-                state.log({}, up=False)
-                self._complain(f"{name} log", f"{path}: {type(error).__name__}: {error}")
-                await self._clock.sleep(_LOG_EVERY)
-                continue
-            state.log(
-                {"parsed": progress.parsed, "ignored": progress.ignored, "dropped": progress.dropped},
-                up=progress.error is None,
-            )
-            self._complain(f"{name} log", progress.error or "")
-            if progress.changed:
-                state.startup(reader.facts())
+            except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its subject
+                progress = LogProgress(error=f"{follower.path}: {type(error).__name__}: {error}")
+            self._complain(subject, book(progress))
             if progress.caught_up or progress.error is not None:
                 await self._clock.sleep(_LOG_EVERY)
 
@@ -186,7 +216,14 @@ def settings(config: cf.Config) -> Settings:
         split=thresholds["bimodal_split"],
         impact=thresholds["page_impact"],
     )
-    return Settings(config.window, limits, thresholds["sources_disagree"], thresholds["kv_full"], config.callers.roster)
+    return Settings(
+        window=config.window,
+        limits=limits,
+        disagree=thresholds["sources_disagree"],
+        kv_full=thresholds["kv_full"],
+        rosters=config.callers.roster,
+        ceilings=config.callers.ceilings,
+    )
 
 
 def _state(one: cf.Backend, config: cf.Config, since: float) -> BackendState:
@@ -216,7 +253,7 @@ async def serve(config: cf.Config, started: Callable[[Served], None], clock: Clo
     clock = clock or SystemClock()
     exporter = Exporter(config, clock)
     token_file = Path(config.callers.token_file) if config.callers.token_file else None
-    events = EventsHandler(exporter.take, clock, token_file, config.callers.max_body)
+    events = EventsHandler(exporter.take, clock, token_file, config.callers.max_body, exporter.watch.refused)
     async with AsyncExitStack() as stack:
         runner = web.AppRunner(build(exporter, events), access_log=None, shutdown_timeout=2)
         await runner.setup()

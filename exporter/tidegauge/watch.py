@@ -1,5 +1,6 @@
 """The heart: polls, logs and callers' events in, figures out; live runs and captures share it. No I/O, no clock."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading, reading_of
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Page
-from tidegauge.parsing.events import Batch
+from tidegauge.parsing.events import Batch, Refusal
 from tidegauge.parsing.exposition import NotMetrics, PageReader
 from tidegauge.state.backend import BackendState, Step
 from tidegauge.state.callers import CallersState
@@ -53,6 +54,7 @@ class Watch:
         self._readers = {name: PageReader(prefixes) for name in self.states}
         self._inferences: dict[str, FleetInference] = {}
         self._restored: dict[str, int] = {}
+        self._refused: Counter[str] = Counter()
 
     def restore(self, reported: Mapping[str, int], inferred: Mapping[str, int]) -> None:
         """Offer the largest fan-outs seen before, by fleet."""
@@ -94,16 +96,22 @@ class Watch:
         for inference in self._inferences.values():
             inference.finish()
 
-    def take(self, batch: Batch) -> str | None:
+    def take(self, batch: Batch) -> Refusal | None:
         """Book a caller's batch; the reason where it cannot be taken."""
-        return self.callers.take(batch) if self.callers is not None else "fleet: callers are not listened to"
+        if self.callers is None:
+            return Refusal("fleets", "fleet: callers are not listened to")
+        return self.callers.take(batch)
+
+    def refused(self, reason: str) -> None:
+        """Count a batch of a caller that was not taken."""
+        self._refused[reason] += 1
 
     def figures(self, now: float) -> Figures:
         """The figures of *now*."""
         histories = [state.history(now) for state in self.states.values()]
         callers = self.callers.snapshots(now) if self.callers is not None else []
         inferred = [one.snapshot(now) for one in self._inferences.values()]
-        return derive(histories, callers, inferred, self._settings, now)
+        return attrs.evolve(derive(histories, callers, inferred, self._settings, now), refused=dict(self._refused))
 
     def _feed(self, state: BackendState, reading: Reading) -> None:
         fleet = state.fleet

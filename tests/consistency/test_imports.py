@@ -25,7 +25,7 @@ MAY_KNOW = {
     "collectors": {"catalogue", "derive", "model", "state"},
     "watch": {"derive", "model", "parsing", "state", "vllm"},
     "sources": {"clock", "model", "parsing", "state"},
-    "config": {"catalogue", "sources"},
+    "config": {"catalogue", "parsing", "sources"},
     "web": {"clock", "collectors", "derive", "parsing", "report"},
 }
 """What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""

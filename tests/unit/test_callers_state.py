@@ -150,10 +150,9 @@ class TestCeilings:
 
         assert 16 == one.snapshot(2905.0).ceiling
 
-    def test_callers_are_bounded(self, monkeypatch):
+    def test_callers_are_bounded(self):
         """Whoever was not heard of for longest goes first."""
-        monkeypatch.setattr(module, "CALLERS_PER_FLEET", 2)
-        one = fleet()
+        one = FleetCallersState("agents", 900.0, 0.1, callers=2)
         for number, caller in enumerate(("a", "b", "a", "c")):
             one.book(caller, Ceiling(1000.0 + number, 10 + number))
 
@@ -214,8 +213,8 @@ class TestFleets:
         assert [None, None] == [state.take(Batch("sim", name, ())) for name in ("one", "two")]
         refusal = state.take(Batch("sim", "three", ()))
 
-        assert "three" in refusal
-        assert "2" in refusal
+        assert ("fleets", 60) == (refusal.reason, refusal.after)
+        assert "fleet: three would be one more than the 2 fleets configured" == refusal.message
         assert None is state.take(Batch("sim", "two", ()))
 
     def test_largest_fan_outs_survive_the_exporters_restart(self):

@@ -167,7 +167,7 @@ class TestRefusals:
             (body(caller=7), "caller: expected 1 to 64 characters of A-Z a-z 0-9 . _ : / -, found 7"),
             (body(events={}), "events: expected a list of at most 1000 events, found an object"),
             (body(7), "events[0]: expected an object, found 7"),
-            (body(labels={}), "labels: unknown field; expected caller, fleet, events"),
+            (body(labels={}), "labels: unknown field; expected caller, fleet, events, instance"),
         ],
     )
     def test_body(self, data, message):

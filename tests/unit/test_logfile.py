@@ -35,7 +35,7 @@ class Log:
     def __init__(self, path):
         self.path = path
         self.reader = StartupReader()
-        self.follower = LogFollower(path, self.reader)
+        self.follower = LogFollower(path, logscan.BlockScanner(self.reader))
 
     def append(self, text):
         with self.path.open("ab") as file:

@@ -2,6 +2,17 @@
 
 from tidegauge.config.loader import KEYS, for_urls, load
 from tidegauge.config.nodes import ConfigError
-from tidegauge.config.values import Backend, Callers, Config, Listen, LogSource
+from tidegauge.config.values import Backend, Callers, Config, LimiterLog, Listen, LogSource
 
-__all__ = ["KEYS", "Backend", "Callers", "Config", "ConfigError", "Listen", "LogSource", "for_urls", "load"]
+__all__ = [
+    "KEYS",
+    "Backend",
+    "Callers",
+    "Config",
+    "ConfigError",
+    "LimiterLog",
+    "Listen",
+    "LogSource",
+    "for_urls",
+    "load",
+]

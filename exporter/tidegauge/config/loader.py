@@ -10,7 +10,7 @@ from tidegauge.catalogue import THRESHOLDS
 from tidegauge.catalogue.thresholds import BIMODAL_LATE_HIGH, BIMODAL_LATE_LOW
 from tidegauge.config import readers as r
 from tidegauge.config.nodes import At, ConfigError, Reader, entries, given, items, parse, section
-from tidegauge.config.values import DEFAULT_THRESHOLDS, Backend, Callers, Config, LogSource
+from tidegauge.config.values import DEFAULT_THRESHOLDS, Backend, Callers, Config, LimiterLog, LogSource
 from tidegauge.sources.target import BasicAuth, Tls
 
 ENV_LISTEN: Final = "TIDEGAUGE_LISTEN"
@@ -65,20 +65,40 @@ _BACKEND: Final[dict[str, Reader]] = {
     "max_model_len": r.integer,
     "p90_prompt_tokens": r.integer,
 }
+_LIMITER_LOG: Final[dict[str, Reader]] = {"fleet": r.text, "file": r.path, "pattern": r.limiter_pattern}
+
+
+def _limiter_logs(at: At) -> tuple[LimiterLog, ...]:
+    found: dict[str, LimiterLog] = {}
+    for place in items(at):
+        log = section(LimiterLog, _LIMITER_LOG)(place)
+        if log.file in found:
+            raise place.error(f"expected a file of its own, found {log.file!r} again")
+        found[log.file] = log
+    return tuple(found.values())
+
+
 _CALLERS: Final[dict[str, Reader]] = {
     "token_file": r.path,
     "max_body": r.size,
     "max_fleets": r.integer,
+    "max_callers": r.integer,
+    "max_rate": r.integer,
     "roster": r.counts,
+    "ceilings": r.counts,
+    "limiter_logs": _limiter_logs,
 }
 
 
 def _callers(at: At) -> Callers:
     callers = section(Callers, _CALLERS)(at)
-    if len(callers.roster) > callers.max_fleets:
-        raise at.error(
-            f"expected a roster of at most max_fleets ({callers.max_fleets}) fleets, found {len(callers.roster)}"
-        )
+    for name, fleets in (
+        ("a roster", callers.roster),
+        ("ceilings", callers.ceilings),
+        ("limiter_logs", {log.fleet for log in callers.limiter_logs}),
+    ):
+        if len(fleets) > callers.max_fleets:
+            raise at.error(f"expected {name} of at most max_fleets ({callers.max_fleets}) fleets, found {len(fleets)}")
     return callers
 
 
@@ -173,7 +193,8 @@ def for_urls(urls: Iterable[str]) -> Config:
 
 
 def _paths() -> Iterator[str]:
-    below = {"callers.": _CALLERS, "backends[].": _BACKEND, "backends[].log.": _LOG}
+    below = {"callers.": _CALLERS, "callers.limiter_logs[].": _LIMITER_LOG}
+    below |= {"backends[].": _BACKEND, "backends[].log.": _LOG}
     below |= {"backends[].basic_auth.": _BASIC_AUTH, "backends[].tls.": _TLS}
     yield from _TOP
     yield from (f"thresholds.{one.key}" for one in THRESHOLDS)

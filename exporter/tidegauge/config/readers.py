@@ -10,6 +10,7 @@ from yarl import URL
 
 from tidegauge.config.nodes import At, Reader, entries
 from tidegauge.config.values import Listen
+from tidegauge.parsing.limiterlog import LONGEST_PATTERN, fault
 
 MAX_NAME: Final = 200
 MAX_PATH: Final = 4096
@@ -153,6 +154,15 @@ def bad_url(value: str) -> tuple[str, str] | None:
     if parsed.scheme not in {"http", "https"} or not parsed.host or not port or any(c.isspace() for c in value):
         return "a URL such as http://127.0.0.1:8000", repr(value if len(value) <= 60 else value[:57] + "...")
     return ("a URL without a fragment", repr(f"#{parsed.fragment[:40]}")) if parsed.fragment else None
+
+
+def limiter_pattern(at: At) -> str:
+    """A regular expression that finds the ceiling in a line of a limiter's log."""
+    value = text(at, LONGEST_PATTERN)
+    complaint = fault(value)
+    if complaint is not None:
+        raise at.wrong(*complaint)
+    return value
 
 
 def counts(at: At) -> dict[str, int]:

@@ -29,13 +29,30 @@ class LogSource:
 
 
 @attrs.frozen
+class LimiterLog:
+    """A limiter's log that is followed: what its pattern finds is news of the fleet's ceiling."""
+
+    fleet: str
+    file: str
+    pattern: str
+
+
+@attrs.frozen
 class Callers:
-    """What callers may send: `roster` is the largest fan-out a fleet can have, by fleet."""
+    """What callers may send, and what the operator knows of them.
+
+    `max_callers` holds for each fleet, `max_rate` is events per second for each caller; `roster` is the largest
+    fan-out a fleet can have and `ceilings` what its limiter lets through, by fleet.
+    """
 
     token_file: str | None = None
     max_body: int = MIB
     max_fleets: int = 50
+    max_callers: int = 100
+    max_rate: int = 1000
     roster: Mapping[str, int] = NOTHING
+    ceilings: Mapping[str, int] = NOTHING
+    limiter_logs: tuple[LimiterLog, ...] = ()
 
 
 def host_and_port(url: str) -> str:

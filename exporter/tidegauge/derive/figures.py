@@ -1,6 +1,6 @@
 """All figures of a moment: the one answer that `/metrics`, the status page and the report are drawn from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -15,12 +15,13 @@ from tidegauge.state.callers import FleetCallers
 
 @attrs.frozen
 class Figures:
-    """Everything, as of `at` (unix seconds), over the last `window` seconds."""
+    """Everything, as of `at` (unix seconds), over the last `window` seconds; `refused` counts callers' batches."""
 
     at: float
     window: float
     backends: tuple[BackendFigures, ...]
     fleets: tuple[FleetFigures, ...]
+    refused: Mapping[str, int] = attrs.field(factory=dict)
 
 
 def derive(

@@ -124,7 +124,7 @@ def _ceilings(
     """The callers' ceiling (reported, else configured, else the plateau observed) and the servers' sequence slots."""
     found = []
     if callers is not None and callers.ceiling is not None:
-        found.append(Ceiling("client", callers.ceiling, "reported"))
+        found.append(Ceiling("client", callers.ceiling, callers.ceiling_source))
     elif name in settings.ceilings:
         found.append(Ceiling("client", float(settings.ceilings[name]), "config"))
     elif inferred is not None and inferred.plateau is not None:

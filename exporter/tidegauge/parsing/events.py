@@ -3,13 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 import attrs
 
 MAX_EVENTS: Final = 1000
 MAX_WAITS: Final = 1000
+MAX_WAITS_OF_BATCH: Final = 10_000
 MAX_COUNT: Final = 100_000
 MAX_WAIT_SECONDS: Final = 86_400
 MAX_AHEAD: Final = 60
@@ -67,11 +68,21 @@ Event = BarrierOpened | BarrierClosed | Wait | Ceiling | Healthy
 
 @attrs.frozen
 class Batch:
-    """What one caller of one fleet sent at once, in its order."""
+    """What one caller of one fleet sent at once, in its order; `instance` tells processes of one name apart."""
 
     caller: str
     fleet: str
     events: tuple[Event, ...]
+    instance: str = ""
+
+
+@attrs.frozen
+class Refusal:
+    """Why a good batch is not taken now: `reason` in one word, `after` how many seconds until it may come again."""
+
+    reason: str
+    message: str
+    after: int = 60
 
 
 _Check = Callable[[str, Any, float], Any]
@@ -83,7 +94,7 @@ def read_events(body: bytes, now: float) -> Batch:
     Raises BadEvent, and nothing else, for a body that is not exactly the documented format: a batch with one bad
     event is refused as a whole, so that a caller's mistake shows instead of leaving half of its figures.
     """
-    top = _object(_parse(body), "", ("caller", "fleet", "events"))
+    top = _object(_parse(body), "", ("caller", "fleet", "events"), ("instance",))
     events = top["events"]
     if not isinstance(events, list) or len(events) > MAX_EVENTS:
         found = f"{len(events)}" if isinstance(events, list) else _shown(events)
@@ -91,8 +102,19 @@ def read_events(body: bytes, now: float) -> Batch:
     return Batch(
         caller=_name("caller", top["caller"], now),
         fleet=_name("fleet", top["fleet"], now),
-        events=tuple(_event(f"events[{number}]", event, now) for number, event in enumerate(events)),
+        events=tuple(_events(events, now)),
+        instance=_name("instance", top["instance"], now) if "instance" in top else "",
     )
+
+
+def _events(events: list[Any], now: float) -> Iterator[Event]:
+    waits = 0
+    for number, one in enumerate(events):
+        event = _event(f"events[{number}]", one, now)
+        waits += len(event.seconds) if isinstance(event, Wait) else 0
+        if waits > MAX_WAITS_OF_BATCH:
+            raise BadEvent(f"events[{number}].seconds: expected at most {MAX_WAITS_OF_BATCH} waits in a batch")
+        yield event
 
 
 def _parse(body: bytes) -> Any:
@@ -127,13 +149,13 @@ def _event(field: str, value: Any, now: float) -> Event:
     return event
 
 
-def _object(value: Any, field: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def _object(value: Any, field: str, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadEvent(f"{field or 'body'}: expected an object, found {_shown(value)}")
     prefix = f"{field}." if field else ""
     for key in value:
-        if key not in keys:
-            raise BadEvent(f"{prefix}{_shown(key)[1:-1]}: unknown field; expected {', '.join(keys)}")
+        if key not in keys and key not in optional:
+            raise BadEvent(f"{prefix}{_shown(key)[1:-1]}: unknown field; expected {', '.join((*keys, *optional))}")
     for key in keys:
         if key not in value:
             raise BadEvent(f"{prefix}{key}: missing")

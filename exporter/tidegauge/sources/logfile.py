@@ -1,4 +1,4 @@
-"""Follows one log file through rotation, truncation and deletion, and reads a server's startup facts from it."""
+"""Follows one log file through rotation, truncation and deletion, and hands its whole lines on."""
 
 import asyncio
 import os
@@ -6,13 +6,11 @@ import stat
 import zlib
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
-from tidegauge.model import StartupFacts
-from tidegauge.parsing.logs import StartupReader
-from tidegauge.sources.logscan import BLOCK, LONGEST_LINE, BlockScanner, Place, Tally
+from tidegauge.sources.logscan import BLOCK, LONGEST_LINE, Place, Tally
 
 SLICE: Final = 64 << 20
 """Bytes that one poll reads at most."""
@@ -26,7 +24,7 @@ class LogProgress:
     """What one poll did.
 
     `parsed` lines said something, `ignored` ones only looked like it, `dropped` ones were too long or not text; lines
-    without a needle are not counted. `changed`: the reader's facts are others than before. `caught_up`: everything
+    without a needle are not counted. `changed`: the sink's facts are others than before. `caught_up`: everything
     written so far was read, apart from an unfinished last line. `error` names the file and what is wrong with it.
     """
 
@@ -37,6 +35,11 @@ class LogProgress:
     changed: bool = False
     caught_up: bool = False
     error: str | None = None
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """Lines by what became of them."""
+        return {"parsed": self.parsed, "ignored": self.ignored, "dropped": self.dropped}
 
     def plus(self, later: "LogProgress") -> "LogProgress":
         """Add up two polls; how things stand is what the later one says."""
@@ -55,25 +58,42 @@ class UnusableLogError(Exception):
     """The file is there, but it is no log."""
 
 
+class Sink(Protocol):
+    """What takes the lines, in blocks of whole ones, and counts in the tally what became of them."""
+
+    def restart(self) -> None:
+        """Begin with another file, or with the same one from its start."""
+
+    def scan(self, block: bytearray, end: int, place: Place, tally: Tally) -> None:
+        """Take the lines of `block[:end]`, which stands at `place`."""
+
+    def read(self, block: bytearray, end: int, tally: Tally) -> None:
+        """Take the lines of `block[:end]`, all of them."""
+
+    def facts(self) -> object:
+        """What was learnt so far, to be compared."""
+
+
 class LogFollower:
     """Reads one log file, however often it is replaced; one poll at a time.
 
     `position` is the offset of the first byte not yet read in the file that is open now. No text is kept between
-    polls: an unfinished last line is read again when it is complete.
+    polls: an unfinished last line is read again when it is complete. Of a file that is there at the first poll, `tail`
+    bytes before its end are read; None reads all of it.
     """
 
-    def __init__(self, path: Path, reader: StartupReader) -> None:
+    def __init__(self, path: Path, sink: Sink, tail: int | None = None) -> None:
         self.path = path
         self.position = 0
-        self._reader = reader
-        self._scanner = BlockScanner(reader)
+        self._sink = sink
+        self._tail = tail
         self._file: int | None = None
         self._head = (0, 0)
         self._in_long_line = False
 
     def poll(self, budget: int = SLICE) -> LogProgress:
         """Read on, at most about `budget` bytes. Blocks; whatever befalls the file is told, not raised."""
-        before, tally = self._reader.facts(), Tally()
+        before, tally = self._sink.facts(), Tally()
         caught_up, error = False, None
         try:
             caught_up, error = self._read(budget, tally)
@@ -81,6 +101,7 @@ class LogFollower:
             error = f"{self.path}: {problem}"
         except OSError as problem:
             error = f"{self.path}: {problem.strerror or problem}"
+        self._tail = None
         if error and not caught_up:
             self.close()
         return self._progress(before, tally, caught_up=caught_up, error=error)
@@ -94,7 +115,7 @@ class LogFollower:
 
     def finish(self) -> LogProgress:
         """Read an unfinished last line as well: nothing will be written any more."""
-        before, tally = self._reader.facts(), Tally()
+        before, tally = self._sink.facts(), Tally()
         if self._file is not None:
             self._read_unfinished(self._file, tally)
         return self._progress(before, tally, caught_up=True, error=None)
@@ -105,8 +126,8 @@ class LogFollower:
             os.close(self._file)
         self._file = None
 
-    def _progress(self, before: StartupFacts, tally: Tally, *, caught_up: bool, error: str | None) -> LogProgress:
-        changed = self._reader.facts() != before
+    def _progress(self, before: object, tally: Tally, *, caught_up: bool, error: str | None) -> LogProgress:
+        changed = self._sink.facts() != before
         return LogProgress(tally.read_bytes, tally.parsed, tally.ignored, tally.dropped, changed, caught_up, error)
 
     def _read(self, budget: int, tally: Tally) -> tuple[bool, str | None]:
@@ -139,7 +160,9 @@ class LogFollower:
     def _begin(self, file: int) -> None:
         """Start at the first byte of what the file is now."""
         self.position, self._in_long_line = 0, False
-        self._scanner.restart()
+        if self._tail is not None and (skipped := os.fstat(file).st_size - self._tail) > 0:
+            self.position, self._in_long_line = skipped, True  # in the middle of a line, whose rest is passed over
+        self._sink.restart()
         self._take_head(os.pread(file, _HEAD, 0))
 
     def _take_head(self, head: bytes) -> None:
@@ -176,7 +199,7 @@ class LogFollower:
             done = _whole_lines(block, size)
             if done:
                 place = Place(self.position, live=size < len(block), read_again=partial(os.pread, file))
-                self._scanner.scan(block, done, place, tally)
+                self._sink.scan(block, done, place, tally)
             elif size > LONGEST_LINE:
                 self._in_long_line, done = True, size
                 tally.dropped += 1
@@ -188,7 +211,7 @@ class LogFollower:
         """Take what is left as the last line: its writer is gone."""
         rest = bytearray(os.pread(file, LONGEST_LINE, self.position))
         if not self._in_long_line:
-            self._scanner.read(rest, len(rest), tally)
+            self._sink.read(rest, len(rest), tally)
         self.position += len(rest)
         tally.read_bytes += len(rest)
 

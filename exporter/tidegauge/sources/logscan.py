@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from tidegauge.model import StartupFacts
 from tidegauge.parsing.logs import LANDMARKS, NEEDLES, StartupReader
 
 BLOCK: Final = 1 << 20
@@ -49,6 +50,10 @@ class BlockScanner:
         self._reader = reader
         self._near = _NEAR
         self._passed: tuple[int, int] | None = None
+
+    def facts(self) -> StartupFacts:
+        """What the reader knows so far."""
+        return self._reader.facts()
 
     def restart(self) -> None:
         """Begin with another file, or with the same one from its start."""

@@ -10,8 +10,10 @@ import attrs
 
 from tidegauge.catalogue import exported
 from tidegauge.model import Barrier, Histogram, SeriesKey
-from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Event, Healthy, Wait
+from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Event, Healthy, Refusal, Wait
 from tidegauge.state.increases import Increase
+from tidegauge.state.limiter import Limiter, LimiterState
+from tidegauge.state.namesakes import Namesakes
 from tidegauge.state.windows import Window
 
 EDGES: Final = (*exported.CALLER_WAIT.buckets, inf)
@@ -27,7 +29,8 @@ class FleetCallers:
 
     `barriers` are those of the window, oldest first; `waits` is the window's histogram of waits for a slot,
     `all_waits` the one since start, `edge` the wait up to which nothing counts as a wait; `ceiling` and `healthy` are
-    the smallest that callers report who were heard of within the window.
+    the smallest that callers report who were heard of within the window; where none does, `ceiling` is the one of the
+    limiter's log, and `ceiling_source` says so. `conflicts` counts the signs that two processes use one name.
     """
 
     fleet: str
@@ -40,13 +43,19 @@ class FleetCallers:
     all_waits: Histogram
     results: Mapping[str, int]
     edge: float
+    ceiling_source: str = "reported"
+    limiter: Limiter | None = None
+    conflicts: int = 0
 
 
 class FleetCallersState:
     """Collects the events of one fleet's callers over *span* seconds; memory is bounded whatever they send."""
 
-    def __init__(self, fleet: str, span: float, edge: float, largest: int | None = None) -> None:
+    def __init__(
+        self, fleet: str, span: float, edge: float, largest: int | None = None, callers: int = CALLERS_PER_FLEET
+    ) -> None:
         self.fleet = fleet
+        self._most_callers = callers
         self.largest = largest
         self._span = span
         self._edge = edge
@@ -60,16 +69,24 @@ class FleetCallersState:
         self._heard: OrderedDict[str, float] = OrderedDict()
         self._all = Histogram(self._edges, (0.0,) * len(self._edges), 0.0, 0.0)
         self._results: Counter[str] = Counter()
+        self._namesakes = Namesakes()
+        self._done: OrderedDict[tuple[str, str], Barrier] = OrderedDict()
+        self.limiter: LimiterState | None = None
 
     def opened(self, caller: str, barrier_id: str, at: float, fan_out: int) -> None:
-        """A barrier opened; an id that is already open is a duplicate and changes nothing."""
+        """A barrier opened; an id that is already open is a duplicate and changes nothing.
+
+        So is one that was closed, if it opened at the same moment; at another it is a barrier of its own.
+        """
         key = (caller, barrier_id)
-        if key in self._open:
+        known = self._open.get(key) or self._done.get(key)
+        again = known is not None and (known.at, known.fan_out) == (at, fan_out)
+        if key in self._open or again:
             self._results["duplicate"] += 1
+            if not again:
+                self._namesakes.clash()
             return
-        ceiling = self._ceilings.get(caller)
-        ceilings = (("client", ceiling[1]),) if ceiling is not None else ()
-        self._open[key] = Barrier(at, fan_out, None, ceilings)
+        self._open[key] = Barrier(at, fan_out, None, self._met(caller))
         self.largest = max(self.largest or 0, fan_out)
         self._barriers_total += 1
         self._results["accepted"] += 1
@@ -77,14 +94,26 @@ class FleetCallersState:
             self._closed.append(self._open.popitem(last=False)[1])
             self._results["abandoned"] += 1
 
+    def _met(self, caller: str) -> tuple[tuple[str, float], ...]:
+        """The ceiling that a barrier of *caller* meets: its own, else the one of the limiter's log."""
+        if caller in self._ceilings:
+            return (("client", self._ceilings[caller][1]),)
+        logged = self.limiter.ceiling if self.limiter is not None else None
+        return (("client", logged),) if logged is not None else ()
+
     def closed(self, caller: str, barrier_id: str, at: float) -> None:
         """The barrier's last call returned."""
-        barrier = self._open.pop((caller, barrier_id), None)
+        key = (caller, barrier_id)
+        barrier = self._open.pop(key, None)
         if barrier is None:
-            self._results["unmatched"] += 1
+            self._results["duplicate" if key in self._done else "unmatched"] += 1
             return
         self._closed.append(attrs.evolve(barrier, seconds=max(at - barrier.at, 0.0)))
         self._results["accepted"] += 1
+        self._done[key] = barrier
+        self._done.move_to_end(key)
+        if len(self._done) > OPEN_BARRIERS:
+            self._done.popitem(last=False)
 
     def waited(self, at: float, waits: tuple[float, ...]) -> None:
         """Requests waited so many seconds each for their caller's slot."""
@@ -108,14 +137,27 @@ class FleetCallersState:
         """The caller believes so many backends to be healthy."""
         self._latest(self._healthy, caller, at, value)
 
-    def book(self, caller: str, event: Event) -> None:
-        """Take one event of *caller*."""
+    def admits(self, batch: Batch) -> bool:
+        """Whether the batch's caller is known, or there is room for one more beside those of the window."""
+        if batch.caller in self._heard or len(self._heard) < self._most_callers:
+            return True
+        newest = max((event.at for event in batch.events), default=-inf)
+        return next(iter(self._heard.values())) < newest - self._span
+
+    def take(self, batch: Batch) -> None:
+        """Take each event of a batch."""
+        self._namesakes.meet(batch.caller, batch.instance)
+        for event in batch.events:
+            self.book(batch.caller, event, batch.instance)
+
+    def book(self, caller: str, event: Event, instance: str = "") -> None:
+        """Take one event of *caller*; barriers of its processes do not meet where it says which *instance* it is."""
         self._hear(caller, event.at)
         match event:
             case BarrierOpened():
-                self.opened(caller, event.id, event.at, event.fan_out)
+                self.opened(caller, f"{instance} {event.id}", event.at, event.fan_out)
             case BarrierClosed():
-                self.closed(caller, event.id, event.at)
+                self.closed(caller, f"{instance} {event.id}", event.at)
             case Wait():
                 self.waited(event.at, event.seconds)
             case Ceiling():
@@ -126,17 +168,22 @@ class FleetCallersState:
     def snapshot(self, now: float) -> FleetCallers:
         """The fleet's callers as of *now*; what is older than the window has left."""
         self._forget(now - self._span)
+        told = _smallest(self._ceilings)
+        limiter = self.limiter.snapshot() if self.limiter is not None else None
         return FleetCallers(
             fleet=self.fleet,
             barriers=tuple(sorted((*self._closed, *self._open.values()), key=lambda barrier: barrier.at)),
             barriers_total=self._barriers_total,
             largest=self.largest,
-            ceiling=_smallest(self._ceilings),
+            ceiling=limiter.ceiling if told is None and limiter is not None else told,
             healthy=_smallest(self._healthy),
             waits=self._window.total(now).histograms.get(_WAIT),
             all_waits=self._all,
             results=dict(self._results),
             edge=self._edge,
+            ceiling_source="log" if told is None and limiter is not None else "reported",
+            limiter=limiter,
+            conflicts=self._namesakes.conflicts,
         )
 
     def _forget(self, oldest: float) -> None:
@@ -147,6 +194,8 @@ class FleetCallersState:
         for key in [key for key, barrier in self._open.items() if barrier.at < oldest]:
             del self._open[key]
             self._results["abandoned"] += 1
+        for key in [key for key, barrier in self._done.items() if barrier.at < oldest]:
+            del self._done[key]
         for caller in [caller for caller, at in self._heard.items() if at < oldest]:
             del self._heard[caller]
             self._silence(caller)
@@ -155,20 +204,24 @@ class FleetCallersState:
         if caller in table and table[caller][0] > at:
             self._results["out_of_order"] += 1
             return
+        if table.get(caller) == (at, value):
+            self._results["duplicate"] += 1
+            return
         table[caller] = (at, value)
         self._results["accepted"] += 1
         self._hear(caller, at)
 
     def _hear(self, caller: str, at: float) -> None:
-        """Note that *caller* lives; beyond CALLERS_PER_FLEET the one not heard of for longest is forgotten."""
+        """Note that *caller* lives; of too many, the one not heard of for longest is forgotten."""
         self._heard[caller] = max(at, self._heard.get(caller, at))
         self._heard.move_to_end(caller)
-        if len(self._heard) > CALLERS_PER_FLEET:
+        if len(self._heard) > self._most_callers:
             self._silence(self._heard.popitem(last=False)[0])
 
     def _silence(self, caller: str) -> None:
         self._ceilings.pop(caller, None)
         self._healthy.pop(caller, None)
+        self._namesakes.forget(caller)
 
 
 def _smallest(table: Mapping[str, tuple[float, float]]) -> float | None:
@@ -187,12 +240,16 @@ def _histogram(values: tuple[float, ...], edges: tuple[float, ...]) -> Histogram
 
 
 class CallersState:
-    """All fleets' callers; at most *max_fleets* of them, so that a label set cannot grow without bound."""
+    """All fleets' callers; at most *max_fleets* fleets, so that a label set cannot grow without bound.
 
-    def __init__(self, span: float, edge: float, max_fleets: int) -> None:
+    A fleet has at most *max_callers* callers within the span.
+    """
+
+    def __init__(self, span: float, edge: float, max_fleets: int, max_callers: int = CALLERS_PER_FLEET) -> None:
         self._span = span
         self._edge = edge
         self._max_fleets = max_fleets
+        self._max_callers = max_callers
         self._fleets: dict[str, FleetCallersState] = {}
         self._restored: Mapping[str, int] = {}
 
@@ -205,17 +262,32 @@ class CallersState:
         seen = {name: fleet.largest for name, fleet in self._fleets.items() if fleet.largest is not None}
         return {**self._restored, **seen}
 
-    def take(self, batch: Batch) -> str | None:
+    def limiter(self, fleet: str) -> LimiterState:
+        """Where the limiter logs of a configured fleet are booked."""
+        state = self._fleet(fleet)
+        if state.limiter is None:
+            state.limiter = LimiterState()
+        return state.limiter
+
+    def take(self, batch: Batch) -> Refusal | None:
         """Book a caller's batch; the reason where it cannot be taken."""
-        fleet = self._fleets.get(batch.fleet)
-        if fleet is None:
-            if len(self._fleets) >= self._max_fleets:
-                return f"fleet: {batch.fleet} would be one more than the {self._max_fleets} fleets configured"
-            fleet = FleetCallersState(batch.fleet, self._span, self._edge, self._restored.get(batch.fleet))
-            self._fleets[batch.fleet] = fleet
-        for event in batch.events:
-            fleet.book(batch.caller, event)
+        if batch.fleet not in self._fleets and len(self._fleets) >= self._max_fleets:
+            most = f"the {self._max_fleets} fleets configured"
+            return Refusal("fleets", f"fleet: {batch.fleet} would be one more than {most}")
+        fleet = self._fleet(batch.fleet)
+        if not fleet.admits(batch):
+            most = f"the {self._max_callers} callers that a fleet may have"
+            return Refusal("callers", f"caller: {batch.caller} would be one more than {most}")
+        fleet.take(batch)
         return None
+
+    def _fleet(self, name: str) -> FleetCallersState:
+        fleet = self._fleets.get(name)
+        if fleet is None:
+            largest = self._restored.get(name)
+            fleet = FleetCallersState(name, self._span, self._edge, largest, self._max_callers)
+            self._fleets[name] = fleet
+        return fleet
 
     def snapshots(self, now: float) -> list[FleetCallers]:
         """Every fleet as of *now*."""
