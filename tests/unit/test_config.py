@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.catalogue import THRESHOLDS
-from tidegauge.config import KEYS, Config, ConfigError, Listen, LogSource, for_urls, load
+from tidegauge.config import KEYS, Config, ConfigError, LimiterLog, Listen, LogSource, for_urls, load
 from tidegauge.config.nodes import parse, shown
 from tidegauge.sources.scrape import REASONS
 from tidegauge.sources.target import BasicAuth, Target, Tls
@@ -35,7 +35,7 @@ class TestDefaults:
         assert (900.0, 3600.0, 1.0, 5.0) == (config.window, config.length_window, config.poll_interval, config.timeout)
         assert 16 * 1024**2 == config.max_page_size
         assert (None, None) == (config.state_file, config.metric_prefix)
-        assert (None, 1024**2, 50, {}) == attrs.astuple(config.callers)
+        assert (None, 1024**2, 50, 100, 1000, {}, {}, ()) == attrs.astuple(config.callers)
 
     def test_thresholds_are_those_of_the_catalogue(self):
         """Without a thresholds section every key of the catalogue has its default."""
@@ -63,7 +63,16 @@ class TestComplete:
         assert "/etc/tidegauge/state/facts.json" == config.state_file
         assert "vllm_omni:" == config.metric_prefix
         assert ("/run/secrets/caller-token", 256 * 1024, 7) == attrs.astuple(config.callers)[:3]
+        assert (30, 250) == (config.callers.max_callers, config.callers.max_rate)
         assert {"agents": 32, "Qwen/Qwen3-8B": 5} == config.callers.roster
+        assert {"agents": 28} == config.callers.ceilings
+
+    def test_limiter_logs(self):
+        """Each with its fleet, its file and its pattern as written."""
+        assert (
+            LimiterLog("agents", "/etc/tidegauge/logs/limiter.log", r"(?P<from>\d+) -> (?P<to>\d+), (?P<reason>.*)"),
+            LimiterLog("batch", "/var/log/batch.log", r"ceiling=(?P<ceiling>\d+)"),
+        ) == complete().callers.limiter_logs
 
     def test_thresholds_override_one_by_one(self):
         """Given thresholds replace their defaults and leave the others."""
@@ -179,7 +188,7 @@ class TestInvalid:
         named = {re.sub(r"\[\d+\]", "[]", key) for key in re.findall(r"yml:\d+: ([\w.\[\]]+): ", messages)}
         exempt = {key for key in KEYS if key.startswith("thresholds.")} - named
         # A whole section or a part of a pair is refused under its parent's key.
-        exempt |= {"backends[].tls", "backends[].basic_auth", "callers.roster"}
+        exempt |= {"backends[].tls", "backends[].basic_auth", "callers.roster", "callers.ceilings"}
         exempt |= {"backends[].tls.ca_file", "backends[].tls.cert_file", "backends[].tls.key_file"}
         exempt |= {"backends[].basic_auth.username"}
 

@@ -38,10 +38,9 @@ class Rates:
         cost = sum(1 + len(one.seconds) // WAITS_PER_EVENT if isinstance(one, Wait) else 1 for one in batch.events)
         missing = cost - bucket.tokens
         if missing > 0:
-            allowed = f"{self._rate:g} a second, {self._burst:g} at once"
-            return Refusal(
-                "rate", f"events: {batch.caller} sends too many; expected at most {allowed}", self._in(missing)
-            )
+            most = f"at most {self._rate:g} a second, {self._burst:g} at once"
+            message = f"events: {batch.caller} sends too many; expected {most}"
+            return Refusal("rate", message, max(1, ceil(missing / self._rate)))
         bucket.tokens -= cost
         return None
 
