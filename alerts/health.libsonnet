@@ -1,4 +1,5 @@
 // Servers and exporters that are gone or stand still.
+local alert = import '../mixin/lib/alert.libsonnet';
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local recorded = catalogue.recorded;
@@ -7,6 +8,12 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
 
 {
   local config = self._config,
+  local a = alert.new(config),
+  local p = promql.new(config),
+
+  local still(series) = 'max_over_time(%s[%s]) == 0' % [series, config.stageWindow],
+  local asked = p.byFleet('sum', recorded.window_requests),
+
   local exporterUp = 'up{%s}' % config.tidegaugeSelector,
 
   prometheusAlerts+:: {
@@ -45,6 +52,22 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
             ),
           },
         },
+        a.warning(
+          'VllmServesNothing',
+          // The value is what the rest of the fleet did meanwhile.
+          '%s + %s group_left () (%s >= %s) and %s (%s == 1)' % [
+            p.inFleet('%s and %s' % [still(recorded.in_flight), still(recorded.progress)]),
+            p.on(['fleet']),
+            asked,
+            promql.number(config.thresholds.min_requests),
+            p.on(['backend']),
+            recorded.backend_up,
+          ],
+          alert.model + ' is up and serves nothing, while fleet {{ $labels.fleet }} finished '
+          + alert.value('printf "%.0f"') + ' requests.',
+          'For ' + config.stageWindow + ' it held no request and computed no token; the others carry its share. Look first at the list of '
+          + 'backends of the router or caller, then at the health check that decides who gets requests, then whether the server was put to sleep.'
+        ),
         {
           board:: 'latency',
           alert: 'TidegaugeDown',

@@ -31,6 +31,42 @@ local catalogue = import 'catalogue.json';
     // bimodal_late_high, bimodal_split, page_impact, skew.
     thresholds: catalogue.thresholds,
 
+    // From where on an alert speaks, where nothing but the alert needs to know.
+    limits: {
+      preemptions_per_minute: 1,
+      // A prefix hit below this part of what it was over `prefixMemory`, if it was worth mentioning then.
+      prefix_drop: 0.5,
+      prefix_floor: 0.1,
+      // Requests that wait for one cause, on average over 5 minutes.
+      waiting_requests: 1,
+      // Share of the requests that are refused from which it pages; refusals within 5 minutes that are worth a ticket.
+      refused: 0.05,
+      refused_requests: 5,
+      // Share of the requests that leave without an answer.
+      aborted: 0.1,
+      // Share of a request's time in no stage of the engine: 1 to 8 % where all is well, most under bursts.
+      unaccounted: 0.2,
+      // P99 of arrivals per second over their mean, and the arrivals in such a second. Even streams stay far below.
+      burst: 10,
+      burst_arrivals: 5,
+      // Lowest bucket edge over the mean end-to-end time.
+      edge_share: 0.5,
+      // Share of the exporter's polls of a backend.
+      failed_polls: 0.1,
+    },
+
+    // What a prefix hit is compared with.
+    prefixMemory: '1d',
+
+    // How many times too fast an error budget burns over both windows before it pages or writes a ticket. 14.4 takes 2 % of
+    // a month's budget in an hour, 6 takes 5 % in six hours, 3 takes 10 % in a day, 1 the whole in a month.
+    burnRates: [
+      { factor: 14.4, long: '1h', short: '5m', severity: 'critical', hold: '2m' },
+      { factor: 6, long: '6h', short: '30m', severity: 'critical', hold: '15m' },
+      { factor: 3, long: '1d', short: '2h', severity: 'warning', hold: '1h' },
+      { factor: 1, long: '3d', short: '6h', severity: 'warning', hold: '3h' },
+    ],
+
     // Cuts for which the gain ceiling of each stage is recorded: what an optimisation removes of the stage.
     cuts: ['0.25', '0.5'],
 
@@ -83,7 +119,33 @@ local catalogue = import 'catalogue.json';
       VllmAdmissionStalled: '1m',
       VllmBackendSkew: '10m',
       VllmBackendDown: '1m',
+      VllmServesNothing: '5m',
+      VllmKVCacheSaturated: '2m',
+      VllmPreempting: '5m',
+      VllmPrefixHitDropped: '15m',
+      VllmPrefillBudgetBound: '5m',
+      VllmSequenceSlotsBound: '5m',
+      VllmAdmissionRejections: '2m',
+      VllmRequestsAborted: '5m',
+      VllmUnaccountedLatencyHigh: '10m',
+      VllmCallerCeilingClips: '5m',
+      VllmCallerCeilingInert: '30m',
+      VllmHealthyCountMismatch: '5m',
+      VllmDuplicateBackends: '5m',
+      VllmBurstArrivals: '10m',
+      VllmComputeBound: '10m',
+      VllmFalseComputeBound: '10m',
+      VllmCommunicationImbalance: '10m',
       TidegaugeDown: '2m',
+      // A server answers on its port while it loads, before its engine has anything to show.
+      TidegaugeNativeMetricsMissing: '10m',
+      TidegaugeNativeMetricsEscaped: '5m',
+      TidegaugePhaseEdgesCoarse: '30m',
+      // A startup log is gigabytes long at times.
+      TidegaugeCapacityUnknown: '15m',
+      TidegaugeKVSourcesDisagree: '5m',
+      // Longer than the average behind it remembers an outage.
+      TidegaugeBackendFailing: '6m',
     },
 
     // An exporter that was scraped within this time and is no longer known to Prometheus is missing. Without an exporter in

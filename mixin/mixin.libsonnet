@@ -14,11 +14,19 @@ local validate = import 'lib/validate.libsonnet';
 + (import '../recording_rules/fleet.libsonnet')
 + (import '../recording_rules/load.libsonnet')
 + (import '../recording_rules/capacity.libsonnet')
++ (import '../recording_rules/members.libsonnet')
 + (import '../recording_rules/bottleneck.libsonnet')
 + (import '../recording_rules/slo.libsonnet')
 + (import '../alerts/queue.libsonnet')
 + (import '../alerts/fleet.libsonnet')
 + (import '../alerts/health.libsonnet')
++ (import '../alerts/memory.libsonnet')
++ (import '../alerts/causes.libsonnet')
++ (import '../alerts/requests.libsonnet')
++ (import '../alerts/callers.libsonnet')
++ (import '../alerts/compute.libsonnet')
++ (import '../alerts/slo.libsonnet')
++ (import '../alerts/evidence.libsonnet')
 + {
   local config = self._config,
   assert validate(config),

@@ -54,4 +54,14 @@ local le(edge) = (
       for model in own
     ]
   ),
+
+  // What the alerts hold each model to: the default, and each model that has something of its own.
+  objectives(config, sli):: (
+    local own = [model for model in std.objectFields(config.sloByModel) if std.objectHas(config.sloByModel[model], sli)];
+    local names = std.join('|', [unquoted(escape(model)) for model in own]);
+    [config.slo[sli] { matcher: if own == [] then '' else 'model_name!~"%s"' % names }] + [
+      config.slo[sli] + config.sloByModel[model][sli] + { matcher: 'model_name=%s' % std.escapeStringJson(model) }
+      for model in own
+    ]
+  ),
 }

@@ -75,7 +75,7 @@ def test_unknown_name_is_a_build_error():
         ("{ gpu+: { busy: 0.77 } }", "prometheusRules", "backend:gpu_sm_active:avg5m >= 0.77"),
         ("{ gpu+: { spread: 0.33 } }", "prometheusRules", "> 0.33"),
         ("{ gpu+: { dramLow: 0.44 } }", "prometheusRules", "< 0.44"),
-        ("{ exporterMemory: '3d' }", "prometheusAlerts", "[3d]"),
+        ("{ exporterMemory: '5d' }", "prometheusAlerts", "[5d]"),
         ("{ runbookBaseUrl: 'http://wiki/x' }", "prometheusAlerts", "http://wiki/x/VllmBackendSkew.md"),
         ("{ dashboardBaseUrl: 'http://g' }", "prometheusAlerts", "http://g/d/"),
     ],

@@ -1,6 +1,13 @@
 """Every group of cases."""
 
 from tests.rules import (
+    cases_alerts_callers,
+    cases_alerts_compute,
+    cases_alerts_evidence,
+    cases_alerts_memory,
+    cases_alerts_nothing,
+    cases_alerts_requests,
+    cases_alerts_slo,
     cases_bottleneck,
     cases_capacity,
     cases_fleet,
@@ -28,4 +35,11 @@ GROUPS = [
     *cases_capacity.GROUPS,
     *cases_bottleneck.GROUPS,
     *cases_slo.GROUPS,
+    *cases_alerts_callers.GROUPS,
+    *cases_alerts_compute.GROUPS,
+    *cases_alerts_evidence.GROUPS,
+    *cases_alerts_memory.GROUPS,
+    *cases_alerts_nothing.GROUPS,
+    *cases_alerts_requests.GROUPS,
+    *cases_alerts_slo.GROUPS,
 ]

@@ -4,14 +4,17 @@ Every sample lies on a step of 30 s unless the group says otherwise, and the rul
 recording rules first.
 """
 
+import functools
+import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote_plus
 
 import attrs
+import promql_parser
 import yaml
 
 from tidegauge.catalogue import Recorded
@@ -107,6 +110,12 @@ class Group:
     values: Sequence[Value] = ()
     alerts: Sequence[Alert] = ()
     step: int = STEP
+    extra: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> set[str]:
+        """Recorded series and alerts that the group checks."""
+        return {*(one.recorded.name for one in self.values), *(one.name for one in self.alerts), *self.extra}
 
     def as_yaml(self) -> dict[str, Any]:
         return {
@@ -118,24 +127,66 @@ class Group:
         }
 
 
+@functools.cache
 def committed() -> dict[str, Any]:
     """The rules and alerts as committed, in one file's shape."""
     files = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (RULES, ALERTS)]
     return {"groups": [group for file in files for group in file["groups"]]}
 
 
+def selected(node: Any) -> Iterator[str]:
+    """Names of the series that a parsed expression reads."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node.name
+        return
+    for field in ("vector_selector", "expr", "lhs", "rhs", "args", "param"):
+        child = getattr(node, field, None)
+        for one in child if isinstance(child, list) else [child]:
+            if one is not None and not isinstance(one, str | int | float):
+                yield from selected(one)
+
+
+@functools.cache
+def reads(expr: str) -> frozenset[str]:
+    """Names of the series that an expression reads."""
+    return frozenset(selected(promql_parser.parse(expr)))
+
+
+def needed(rules: dict[str, Any], groups: Iterable[Group]) -> dict[str, Any]:
+    """The rules without those that nothing in *groups* asks for."""
+    every = [rule for group in rules["groups"] for rule in group["rules"]]
+    asked = {name for group in groups for name in group.asked}
+    while (
+        more := {
+            name for rule in every if asked & {rule.get("record"), rule.get("alert")} for name in reads(rule["expr"])
+        }
+        - asked
+    ):
+        asked |= more
+    # What an alert's text looks up is read as well.
+    told = "".join(str(rule["annotations"]) for rule in every if rule.get("alert") in asked)
+    records = {rule["record"] for rule in every if "record" in rule}
+    if looked_up := {name for name in records - asked if name in told}:
+        return needed(rules, [*groups, Group("texts", extra=tuple(looked_up))])
+    kept = (
+        {**group, "rules": [rule for rule in group["rules"] if asked & {rule.get("record"), rule.get("alert")}]}
+        for group in rules["groups"]
+    )
+    return {"groups": [group for group in kept if group["rules"]]}
+
+
 def run(binary: str, rules: dict[str, Any], groups: Iterable[Group], folder: Path) -> str:
     """What promtool says against *rules*: empty if it has nothing to say."""
     groups = list(groups)
     (step,) = {group.step for group in groups}
-    (folder / "rules.yaml").write_text(yaml.safe_dump(rules, width=10**6), encoding="utf-8")
+    (folder / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
     test = {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": f"{step}s",
         "group_eval_order": [group["name"] for group in rules["groups"]],
         "tests": [group.as_yaml() for group in groups],
     }
-    (folder / "test.yaml").write_text(yaml.safe_dump(test, width=10**6, sort_keys=False), encoding="utf-8")
+    (folder / "test.yaml").write_text(json.dumps(test), encoding="utf-8")
     done = subprocess.run(
         [binary, "test", "rules", "test.yaml"],
         cwd=folder,

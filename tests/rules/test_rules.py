@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests.rules import cases
-from tests.rules.promtool import NEWER, committed, run
+from tests.rules.promtool import NEWER, committed, needed, run
 
 GENERATIONS = ("prometheus 2", "prometheus 3")
 
@@ -26,7 +26,7 @@ def promtool(request):
 @pytest.mark.parametrize("group", cases.GROUPS, ids=lambda group: group.name)
 def test_group_holds(promtool, group, tmp_path):
     """Each group of series yields exactly the values and alerts of its table."""
-    complaint = run(promtool, committed(), [group], tmp_path)
+    complaint = run(promtool, needed(committed(), [group]), [group], tmp_path)
 
     if complaint:
         pytest.fail(complaint, pytrace=False)

@@ -14,6 +14,7 @@ from tidegauge.catalogue.recorded import (
     health,
     latency,
     load,
+    members,
     memory,
     queue,
     slo,
@@ -26,6 +27,7 @@ from tidegauge.catalogue.recorded.fleet import *
 from tidegauge.catalogue.recorded.health import *
 from tidegauge.catalogue.recorded.latency import *
 from tidegauge.catalogue.recorded.load import *
+from tidegauge.catalogue.recorded.members import *
 from tidegauge.catalogue.recorded.memory import *
 from tidegauge.catalogue.recorded.queue import *
 from tidegauge.catalogue.recorded.slo import *
@@ -33,7 +35,7 @@ from tidegauge.catalogue.recorded.split import *
 from tidegauge.catalogue.recorded.stages import *
 from tidegauge.catalogue.series import Recorded
 
-_SUBJECTS = (health, stages, queue, split, latency, load, memory, fleet, capacity, bottleneck, slo)
+_SUBJECTS = (health, stages, queue, split, latency, load, memory, fleet, members, capacity, bottleneck, slo)
 
 RECORDED: tuple[Recorded, ...] = tuple(
     entry for subject in _SUBJECTS for entry in vars(subject).values() if isinstance(entry, Recorded)
