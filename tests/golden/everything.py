@@ -1,5 +1,7 @@
 """A fleet with everything that tidegauge exports: two different backends, one of them troubled, a caller, barriers."""
 
+import attrs
+
 from tests.builders import LENGTH_EDGES, config, histogram, page, requests, spread
 from tidegauge import vllm
 from tidegauge.derive.figures import derive
@@ -7,8 +9,11 @@ from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading
 from tidegauge.derive.settings import Settings
 from tidegauge.model import EngineFacts, Pinned, StartupFacts
+from tidegauge.parsing.events import Batch
+from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import FleetCallersState
+from tidegauge.state.limiter import LimiterState
 
 NOW = 10_000.0
 
@@ -78,6 +83,13 @@ def _callers():
         state.closed("simulation", str(number), NOW - 380 + number * 60)
     state.closed("simulation", "unknown", NOW - 100)
     state.waited(NOW - 90, (0.0,) * 60 + (9.5,) * 40)
+    for instance in ("first", "second", "first"):
+        state.take(Batch("simulation", "agents", (), instance))
+    state.limiter = LimiterState()
+    state.limiter.read("/var/log/limiter.log", {"parsed": 3, "ignored": 40, "dropped": 1}, up=True)
+    state.limiter.change("/var/log/limiter.log", CeilingChange(32), live=False)
+    state.limiter.change("/var/log/limiter.log", CeilingChange(28, 32, "clamp: fleet ceiling"), live=True)
+    state.limiter.change("/var/log/limiter.log", CeilingChange(16, 28, "clamp: fleet ceiling"), live=True)
     return state
 
 
@@ -98,4 +110,5 @@ def _inference():
 def everything():
     """The figures of the moment NOW."""
     histories = [_steady().history(NOW), _troubled().history(NOW)]
-    return derive(histories, [_callers().snapshot(NOW)], [_inference()], Settings(rosters={"agents": 32}), NOW)
+    figures = derive(histories, [_callers().snapshot(NOW)], [_inference()], Settings(rosters={"agents": 32}), NOW)
+    return attrs.evolve(figures, refused={"format": 3, "rate": 2})

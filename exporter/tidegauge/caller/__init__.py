@@ -16,7 +16,8 @@ Reporting never gets in the way: events go into a bounded queue that a backgroun
 nothing is raised into the caller once the reporter exists. What could not be delivered is counted (`counts()`).
 Of a request only its wait is told, never its text.
 
-This folder needs Python 3.11 and its standard library only and imports nothing else of tidegauge, so a client
+`tidegauge.caller.metrics` offers the same as metrics of the process itself and needs prometheus_client; the rest of
+this folder needs Python 3.11 and its standard library only. The folder imports nothing else of tidegauge, so a client
 program can carry a copy of it. The wire format, for any other language, is in docs/callers.md.
 """
 

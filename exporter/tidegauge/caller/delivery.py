@@ -15,6 +15,7 @@ _LOG = logging.getLogger("tidegauge.caller")
 _PATH: Final = "/api/v1/events"
 _MAX_WAITS: Final = 1000
 _MAX_COUNT: Final = 100_000
+_LONGEST_PAUSE: Final = 60.0
 
 Event = Mapping[str, Any]
 FilePath = str | os.PathLike[str]
@@ -68,9 +69,12 @@ class Delivery:
         self._timeout = timeout
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
         self._complaint = ""
+        self.pause = 0.0
+        """Seconds that the last answer asked to wait, 0 where it did not."""
 
     def post(self, batch: Mapping[str, Any]) -> Verdict:
         """Send a batch once."""
+        self.pause = 0.0
         try:
             return self._post(json.dumps(batch).encode())
         except Exception as error:  # noqa: BLE001 - the sending thread must outlive whatever a network can do
@@ -112,6 +116,8 @@ class Delivery:
         with contextlib.suppress(OSError, http.client.HTTPException):
             answer = response.read(500).decode(errors="replace").strip()
         verdict = _BY_STATUS.get(response.status, Verdict.DROPPED)
+        with contextlib.suppress(ValueError):
+            self.pause = min(max(0.0, float(response.getheader("Retry-After") or 0)), _LONGEST_PAUSE)
         return self._said(verdict, f"the exporter answered {response.status}: {answer}")
 
     def _said(self, verdict: Verdict, complaint: str) -> Verdict:

@@ -6,8 +6,8 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from .delivery import Delivery, Event, FilePath, Verdict, packed, possible
 from .limiter import Limiter
@@ -19,6 +19,13 @@ _MAX_AGE: Final = 3000.0
 _FIRST_BACKOFF: Final = 1.0
 _LAST_BACKOFF: Final = 30.0
 _STATES: Final = ("ceiling", "healthy")
+
+
+class Metrics(Protocol):
+    """Hears every possible event in the process itself; `tidegauge.caller.metrics` has one."""
+
+    def told(self, fleet: str, event: Mapping[str, Any]) -> None:
+        """Take one event."""
 
 
 class Counts(NamedTuple):
@@ -39,10 +46,12 @@ class Reporter:
     `fleet` and `caller` are 1 to 64 characters of `A-Z a-z 0-9 . _ : / -`; `token_file` holds the bearer token and is
     read at each delivery; `ca_file` is the authority of an https exporter. Events are collected for `batch_seconds`;
     at most `queue_size` wait for delivery, beyond that the oldest are dropped. The ceiling and the healthy count are
-    told again every `restate_seconds`, so that an exporter that was restarted knows them.
+    told again every `restate_seconds`, so that an exporter that was restarted knows them. `metrics` hears the events
+    too, for a process that is scraped itself.
 
     An event is taken at most once: it is sent again only when the exporter certainly did not take it (no connection,
-    429, 503, or 413, which halves the batch); after any other failure it is dropped and counted.
+    429, 503, or 413, which halves the batch), after the pause that the exporter asks for, at most a minute; after any
+    other failure it is dropped and counted.
 
     Raises ValueError for a URL or name that cannot be used and OSError for an unreadable `ca_file`; once the reporter
     exists, nothing is raised.
@@ -60,12 +69,15 @@ class Reporter:
         queue_size: int = 10_000,
         timeout: float = 5.0,
         restate_seconds: float = 30.0,
+        metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         for name, value in (("fleet", fleet), ("caller", caller)):
             if not _NAME.fullmatch(value):
                 raise ValueError(f"{name}: expected 1 to 64 characters of A-Z a-z 0-9 . _ : / -, found {value!r}")
-        self._head = {"caller": caller, "fleet": fleet}
+        self._fleet = fleet
+        self._caller = caller
+        self._metrics = metrics
         self._delivery = Delivery(url, token_file, ca_file, timeout) if url is not None else None
         self._batch_seconds = batch_seconds
         self._restate_seconds = restate_seconds
@@ -75,6 +87,8 @@ class Reporter:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
+        # Tells this process from another one that was given the same name.
+        self._head = {"caller": self._caller, "fleet": self._fleet, "instance": uuid.uuid4().hex}
         self._lock = threading.RLock()  # reentrant: a signal handler may tell something while its thread does
         self._queue: deque[Event] = deque()
         self._states: dict[str, Event] = {}
@@ -102,6 +116,8 @@ class Reporter:
         event = {"type": kind, "at": self._clock(), **fields}
         if self._pid != os.getpid():
             self._begin()  # a forked child: the thread and what was queued are the parent's
+        if self._metrics is not None and possible(fields) and not self._closing.is_set():
+            self._metrics.told(self._fleet, event)
         with self._lock:
             if self._delivery is None or self._closing.is_set() or not possible(fields):
                 self._dropped += 1
@@ -166,7 +182,8 @@ class Reporter:
             if delivered:
                 backoff = _FIRST_BACKOFF
             else:
-                self._closing.wait(backoff)
+                asked = self._delivery.pause if self._delivery is not None else 0.0
+                self._closing.wait(max(backoff, asked))
                 backoff = min(2 * backoff, _LAST_BACKOFF)
 
     def _restate(self) -> None:

@@ -257,5 +257,31 @@ CALLER_WAIT = _series(
 CALLER_EVENTS = _series(
     "caller_events", "counter", "Events that callers sent, by what became of them.", lb.FLEET, lb.RESULT
 )
+CALLER_CONFLICTS = _series(
+    "caller_conflicts",
+    "counter",
+    "Signs that two processes of the fleet report under one name: each spoke after the other, or their ids clashed.",
+    lb.FLEET,
+)
+BATCHES_REFUSED = _series(
+    "caller_batches_refused", "counter", "Batches of callers' events that were refused, by why.", lb.REASON
+)
+CEILING_CHANGES = _series(
+    "ceiling_changes",
+    "counter",
+    "Changes of the ceiling in the fleet's limiter logs, by the reason they give; other beyond 20 reasons.",
+    lb.FLEET,
+    lb.REASON,
+)
+LIMITER_LOG_LINES = _series(
+    "limiter_log_lines",
+    "counter",
+    "Lines of the fleet's limiter logs: parsed, ignored (the pattern does not match) or dropped.",
+    lb.FLEET,
+    lb.RESULT,
+)
+LIMITER_LOG_UP = _series(
+    "limiter_log_up", "gauge", "1 if all limiter logs of the fleet can be read and matched, else 0.", lb.FLEET
+)
 
 EXPORTED: tuple[Series, ...] = tuple(_ALL)

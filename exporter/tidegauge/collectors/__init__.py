@@ -5,7 +5,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from tidegauge.collectors import backends, barriers, capacity, health, load, queueing, stages
+from tidegauge.collectors import backends, barriers, callers, capacity, health, load, queueing, stages
 from tidegauge.derive.figures import Figures
 
 SUBJECTS: Final[tuple[Callable[[Figures], Iterator[Metric]], ...]] = (
@@ -16,6 +16,7 @@ SUBJECTS: Final[tuple[Callable[[Figures], Iterator[Metric]], ...]] = (
     queueing.collect,
     load.collect,
     barriers.collect,
+    callers.collect,
 )
 
 

@@ -1,4 +1,4 @@
-"""Barriers, the ceilings that cut them, and what callers said."""
+"""Barriers, and the ceilings that cut them."""
 
 from collections.abc import Iterator
 
@@ -6,23 +6,15 @@ from prometheus_client.core import Metric
 
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
-from tidegauge.collectors.families import Row, by_label, family, histogram_family
+from tidegauge.collectors.families import Row, by_label, family
 from tidegauge.derive.ceiling import Order
 from tidegauge.derive.figures import Figures
 
 
 def collect(figures: Figures) -> Iterator[Metric]:
-    """Per fleet and source the barriers, the ceilings held against them, and what callers reported."""
+    """Per fleet and source the barriers, and the ceilings held against them."""
     yield from _barriers(figures)
     yield from _ceilings(figures)
-    told = [(fleet.callers, {lb.FLEET: fleet.name}) for fleet in figures.fleets]
-    reported = [(callers, labels) for callers, labels in told if callers is not None]
-    yield family(ex.CALLER_HEALTHY, [(labels, callers.healthy) for callers, labels in reported])
-    yield histogram_family(ex.CALLER_WAIT, [(labels, callers.all_waits) for callers, labels in reported])
-    yield family(
-        ex.CALLER_EVENTS,
-        [row for callers, labels in reported for row in by_label(labels, lb.RESULT, callers.results)],
-    )
 
 
 def _barriers(figures: Figures) -> Iterator[Metric]:

@@ -44,5 +44,7 @@ def _server(figures: Figures) -> list[Row]:
 def _caller(figures: Figures) -> list[Row]:
     told = [(fleet.name, fleet.callers) for fleet in figures.fleets]
     return [
-        ({lb.FLEET: name, lb.CAUSE: lb.CALLER}, callers.all_waits.sum) for name, callers in told if callers is not None
+        ({lb.FLEET: name, lb.CAUSE: lb.CALLER}, callers.all_waits.sum)
+        for name, callers in told
+        if callers is not None and callers.results
     ]
