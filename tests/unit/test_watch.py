@@ -1,0 +1,375 @@
+"""The heart that live runs and captures share: the same polls give the same figures, and say why requests waited."""
+
+import json
+from math import inf
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.builders import LENGTH_EDGES, exposition, histogram
+from tests.unit.little_servers import ManualClock
+from tidegauge import config, vllm
+from tidegauge.app import Exporter
+from tidegauge.derive.ceiling import Order
+from tidegauge.derive.settings import Settings
+from tidegauge.model import Pinned, StartupFacts
+from tidegauge.parsing.events import BarrierOpened, Batch
+from tidegauge.report import replay
+from tidegauge.report.document import document
+from tidegauge.sources import captures
+from tidegauge.sources.scrape import Failed, Fetched
+from tidegauge.state.backend import Backend, BackendState
+from tidegauge.state.callers import CallersState
+from tidegauge.watch import MOST_FLEETS, Watch
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+CAPTURES = FIXTURES / "captures"
+RUNS = FIXTURES / "runs"
+PARTS = ("fleets", "backends")
+SIZES = (29, 31, 12, 29, 30, 29, 32, 29)
+EIGHT = StartupFacts(run=1, max_num_seqs=8)
+
+
+def page(*, running=0.0, waiting=0.0, kv=0.2, preempted=0.0, finished=0.0, queued=(), start=1000.0, **more):
+    """The text of a page: gauges, preemptions, and the queue times of the requests that were scheduled so far."""
+    values = {
+        vllm.RUNNING: running,
+        vllm.WAITING: waiting,
+        vllm.KV_USAGE: kv,
+        vllm.PREEMPTIONS: preempted,
+        vllm.FINISHED: finished,
+    }
+    return exposition({"queue": histogram(queued)} | more.pop("latencies", {}), values=values, start=start, **more)
+
+
+def watching(*backends, interval=1.0, window=900.0, callers=None, **facts):
+    states = [
+        BackendState(Backend(name) if isinstance(name, str) else name, window, 3600.0, 0.0)
+        for name in backends or ("a",)
+    ]
+    for name, startup in facts.items():
+        next(state for state in states if state.backend.name == name).startup(startup)
+    return Watch(states, Settings(window=window), interval, callers)
+
+
+def waited(watch, now=2100.0, name="a"):
+    (found,) = [one for one in watch.figures(now).backends if one.name == name]
+    assert found.waiting_seconds == pytest.approx(dict(found.history.waited))
+    return found.waiting_seconds
+
+
+def feed(watch, *bodies, name="a", begin=2000.0, step=1.0):
+    return [watch.page(name, begin + number * step, 0.01, body) for number, body in enumerate(bodies)]
+
+
+class TestSameHeart:
+    def both(self, paths, interval="1s"):
+        """Fleets and backends by replay, and by the live exporter given the same polls; to two digits."""
+        polls = [(poll, name) for name, path in paths.items() for poll in captures.read(path)]
+        polls.sort(key=lambda pair: pair[0].at)
+        text = f"window: 24h\nlength_window: 24h\npoll_interval: {interval}\nbackends:\n" + "".join(
+            f"  - {{url: 'http://127.0.0.1:{9000 + number}', name: {name}, fleet: f}}\n"
+            for number, name in enumerate(paths)
+        )
+        clock = ManualClock(polls[0][0].at)
+        live = Exporter(config.load(text, "t.yml", {}), clock)
+        for poll, name in polls:
+            clock.time = poll.at
+            if poll.body is None:
+                live.book(name, Failed(poll.at, poll.seconds, poll.reason, "no page"))
+            else:
+                live.book(name, Fetched(poll.at, poll.seconds, poll.body))
+        live.watch.finish()
+        replayed = replay.replay(replay.load(paths, {}, {}, "f"), Settings())
+        return [
+            {part: json.loads(json.dumps(document(one)[part]), parse_float=self.two_digits) for part in PARTS}
+            for one in (replayed, live.figures())
+        ]
+
+    @staticmethod
+    def two_digits(text):
+        return f"{float(text):.2f}"
+
+    @pytest.mark.parametrize("capture", ["uncapped", "capped", "restart", "aborts", "idle", "tinykv"])
+    def test_captures_and_live_runs_agree(self, capture):
+        """On every figure: barriers, plateau, waiting and burstiness included."""
+        replayed, live = self.both({path.name[0]: path for path in sorted((CAPTURES / capture).glob("*.scrapes.gz"))})
+
+        assert replayed == live
+
+    @pytest.mark.parametrize("run", ["run08_tinykv", "run05_restart"])
+    def test_whole_pages_agree(self, run):
+        """Latencies, lengths, KV cache and preemptions too, polled every ten seconds."""
+        replayed, live = self.both({name: RUNS / f"{run}.{name}.scrapes.gz" for name in "ab"}, "10s")
+
+        assert replayed == live
+
+
+class TestWaiting:
+    def test_cause_by_cause(self):
+        """Slots known from the log: each poll's queue is booked to what the page shows."""
+        watch = watching(a=EIGHT)
+        feed(
+            watch,
+            page(),
+            page(running=8.0, waiting=5.0),
+            page(running=5.0, waiting=3.0),
+            page(running=5.0, waiting=2.0, kv=0.95),
+            page(running=8.0, waiting=1.0, preempted=1.0),
+            page(running=8.0, waiting=4.0, preempted=1.0),
+        )
+
+        assert {"sequence_slots": 9.0, "prefill_budget": 3.0, "kv_cache": 3.0} == waited(watch)
+
+    @pytest.mark.parametrize(
+        ("pinned", "startup", "cause"),
+        [
+            (Pinned(), None, "unknown"),
+            (Pinned(max_num_seqs=8.0), None, "sequence_slots"),
+            (Pinned(), EIGHT, "sequence_slots"),
+            (Pinned(max_num_seqs=9.0), EIGHT, "prefill_budget"),
+            (Pinned(), attrs.evolve(EIGHT, started=False), "unknown"),
+        ],
+        ids=["unknown", "pinned", "logged", "pinned wins", "failed start"],
+    )
+    def test_slots_must_be_known(self, pinned, startup, cause):
+        """However long eight run while others wait: a plateau is a lower bound, and no evidence for itself."""
+        watch = watching(Backend("a", None, pinned), **({"a": startup} if startup else {}))
+        feed(watch, *[page(running=8.0, waiting=2.0)] * 11)
+
+        assert {cause: 20.0} == waited(watch)
+        observed = watch.figures(2011.0).backends[0].facts.max_num_seqs
+        assert (8.0 if pinned.max_num_seqs is None else pinned.max_num_seqs) == observed.value
+
+    def test_slots_are_those_of_one_engine(self):
+        """Two ranks of eight: rank 0 is full, rank 1 is not."""
+        watch = watching(a=attrs.evolve(EIGHT, data_parallel_size=2))
+        first = page() + page(engine="1", start=None)
+        second = page(running=8.0, waiting=3.0) + page(running=7.0, waiting=2.0, engine="1", start=None)
+        feed(watch, first, second)
+
+        assert {"sequence_slots": 3.0, "prefill_budget": 2.0} == waited(watch)
+
+    def test_first_page_explains_nothing(self):
+        """Nobody looked before it."""
+        watch = watching(a=EIGHT)
+        feed(watch, page(running=8.0, waiting=50.0))
+
+        assert {} == waited(watch)
+
+    def test_restart_explains_nothing(self):
+        """The queue of the new process is not the old one's; from its second page on it counts."""
+        watch = watching(Backend("a", None, Pinned(max_num_seqs=8.0)))
+        feed(watch, page(), page(start=2000.5, running=8.0, waiting=9.0), page(start=2000.5, running=8.0, waiting=2.0))
+
+        assert {"sequence_slots": 2.0} == waited(watch)
+
+    def test_another_servers_page_explains_nothing(self):
+        """Two servers behind one URL: only the one that is followed is booked."""
+        watch = watching(a=EIGHT)
+        booked = feed(
+            watch, page(), page(start=1500.0, running=8.0, waiting=70.0), page(running=8.0, waiting=1.0), step=2.0
+        )
+
+        assert [True, False, False] == [one.fresh for one in booked]
+        assert {"sequence_slots": 4.0} == waited(watch)
+
+    @pytest.mark.parametrize(("interval", "expected"), [(1.0, 20.0), (4.0, 20.0), (15.0, 60.0)])
+    def test_gap_is_not_booked(self, interval, expected):
+        """A minute without a page, two waiting after it: ten seconds at most, or two polls."""
+        watch = watching(interval=interval, a=EIGHT)
+        feed(watch, page(), page(running=8.0, waiting=2.0), step=60.0)
+
+        assert {"sequence_slots": expected} == waited(watch)
+
+    def test_failed_polls_are_bridged(self):
+        """Two of them: three seconds of one waiting request."""
+        watch = watching(a=EIGHT)
+        feed(watch, page())
+        watch.failed("a", 2001.0, 0.1, "timeout")
+        watch.failed("a", 2002.0, 0.1, "timeout")
+        feed(watch, page(running=8.0, waiting=1.0), begin=2003.0)
+
+        assert {"sequence_slots": 3.0} == waited(watch)
+
+    def test_counter_outlives_the_window(self):
+        """The report tells the window's, /metrics all of it."""
+        watch = watching(a=EIGHT)
+        feed(watch, page(), page(running=8.0, waiting=5.0))
+        feed(watch, page(running=8.0, waiting=1.0), begin=2003.0)
+        (late,) = watch.figures(2903.5).backends
+
+        assert {"sequence_slots": 7.0} == late.history.waited
+        assert {} == late.waiting_seconds
+
+
+class TestHiddenWait:
+    def run(self, preempted, queued):
+        """Four wait for ten seconds, while queue times of *queued* seconds are booked."""
+        watch = watching(a=EIGHT)
+        busy = [page(running=6.0, waiting=4.0, preempted=min(float(step), preempted)) for step in range(1, 11)]
+        feed(watch, page(), *busy, page(running=6.0, preempted=preempted, queued=queued))
+        return watch.figures(2020.0).backends[0]
+
+    def test_is_what_the_queue_sum_lacks(self):
+        """40 s waited, of which 13 s are in the queue sum: 27 s hide in decode."""
+        assert 27.0 == pytest.approx(self.run(5.0, (8.0, 5.0)).hidden_wait)
+
+    def test_is_told_only_where_requests_were_preempted(self):
+        """Without preemptions the difference is another thing: who is still waiting."""
+        assert None is self.run(0.0, (8.0, 5.0)).hidden_wait
+
+    def test_is_never_negative(self):
+        """The waiting gauge, read once a second, missed some."""
+        assert 0.0 == self.run(5.0, (30.0, 25.0)).hidden_wait
+
+    def test_is_not_told_of_a_single_page(self):
+        """250 preemptions in the server's life, and nobody looked at its queue."""
+        state = BackendState(Backend("a"), inf, inf, -inf)
+        watch = Watch([state], Settings(window=inf))
+        feed(watch, page(preempted=250.0, queued=(43.0,)))
+
+        assert (250.0, None) == (
+            watch.figures(2001.0).backends[0].preemptions,
+            watch.figures(2001.0).backends[0].hidden_wait,
+        )
+
+    def test_of_a_real_server(self):
+        """A tiny KV cache: some of what waited is in no queue time, and the KV cache is among the causes."""
+        loaded = replay.load({"a": RUNS / "run08_tinykv.a.scrapes.gz"}, {}, {}, "f")
+        (found,) = replay.replay(loaded, Settings()).backends
+
+        assert 9 == found.preemptions
+        assert 0 <= found.hidden_wait < sum(found.waiting_seconds.values())
+        assert found.waiting_seconds["kv_cache"] > 0
+
+
+class TestLengths:
+    def lengths(self, prompts, outputs, model="m", start=1000.0):
+        rows = {
+            vllm.PROMPT_LENGTH: histogram(prompts, LENGTH_EDGES),
+            vllm.OUTPUT_LENGTH: histogram(outputs, LENGTH_EDGES),
+        }
+        return exposition(rows, model=model, start=start, values={vllm.RUNNING: 0.0})
+
+    def test_quantiles_per_model(self):
+        """P50, P95, P99 by interpolation between vLLM's edges; the models of a server are not mixed."""
+        watch = watching()
+        short = self.lengths([150.0] * 90 + [900.0] * 10, [15.0] * 100, "small")
+        long = self.lengths([90_000.0] * 50, [450.0] * 50, "large", start=None)
+        feed(watch, self.lengths([], [], "small") + self.lengths([], [], "large", None), short + long)
+        small, large = watch.figures(2002.0).backends[0].models
+
+        assert {0.5: 155.56, 0.95: 750.0, 0.99: 950.0} == pytest.approx(small.prompt_tokens, abs=0.01)
+        assert {0.5: 15.0, 0.95: 19.5, 0.99: 19.9} == pytest.approx(small.output_tokens)
+        assert {0.5: 75_000.0, 0.95: 97_500.0, 0.99: 99_500.0} == pytest.approx(large.prompt_tokens)
+        assert ("small", "large") == (small.model_name, large.model_name)
+
+    def test_few_requests_have_no_quantiles(self):
+        """Nineteen say nothing, twenty do."""
+        few, enough = watching(), watching()
+        feed(few, self.lengths([], []), self.lengths([150.0] * 19, [15.0] * 19))
+        feed(enough, self.lengths([], []), self.lengths([150.0] * 20, [15.0] * 20))
+
+        assert ({}, {}) == tuple(
+            getattr(few.figures(2002.0).backends[0].models[0], name) for name in ("prompt_tokens", "output_tokens")
+        )
+        assert {0.5, 0.95, 0.99} == set(enough.figures(2002.0).backends[0].models[0].prompt_tokens)
+
+
+class TestFleets:
+    def barriers(self, watch, sizes):
+        """Barriers of so many calls, a third of which goes to backend b: four polls each, drained at the last."""
+        finished = {"a": 0, "b": 0}
+        for number, size in enumerate(sizes):
+            for step in range(4):
+                for name, calls in (("a", size - size // 3), ("b", size // 3)):
+                    finished[name] += calls if step == 3 else 0
+                    running = float(calls) if step in {1, 2} else 0.0
+                    body = page(running=running, finished=float(finished[name]), start=1000.0 + ord(name))
+                    watch.page(name, 2000.0 + number * 4 + step, 0.01, body)
+        watch.finish()
+
+    def test_fan_out_counts_calls_over_all_backends(self):
+        """Not polls, not backends, not activities."""
+        watch = watching(Backend("a", "f"), Backend("b", "f"))
+        self.barriers(watch, SIZES)
+        (fleet,) = watch.figures(2040.0).fleets
+
+        assert ("inferred", 8, Order(29, 32, 32)) == (
+            fleet.barriers[0].source,
+            fleet.barriers[0].count,
+            fleet.barriers[0].fan_out,
+        )
+        assert (32.0, "inferred") == fleet.natural_bound
+
+    def test_fleets_are_kept_apart(self):
+        """Each backend a fleet of its own: nobody saw 29 at once."""
+        watch = watching(Backend("a", "f"), Backend("b", "g"))
+        self.barriers(watch, SIZES)
+
+        assert {"f": 22, "g": 10} == {
+            fleet.name: fleet.barriers[0].fan_out.max for fleet in watch.figures(2040.0).fleets
+        }
+        assert {"f": 22, "g": 10} == watch.largest_inferred()
+
+    def test_largest_fan_out_is_remembered_by_source(self):
+        """What was inferred may be two barriers that merged; what callers report is exact, and stays apart."""
+        first = watching(Backend("a", "f"), Backend("b", "f"), callers=CallersState(900.0, 0.1, 5))
+        self.barriers(first, (58, *SIZES[1:]))
+        assert None is first.take(Batch("sim", "f", (BarrierOpened(2031.0, "1", 29),)))
+        assert ({"f": 29}, {"f": 58}) == (first.largest(), first.largest_inferred())
+
+        second = watching(Backend("a", "f"), Backend("b", "f"), callers=CallersState(900.0, 0.1, 5))
+        second.restore(first.largest(), first.largest_inferred() | {"gone": 7})
+        feed(second, page(), begin=3000.0)
+        assert (58.0, "inferred") == second.figures(3001.0).fleets[0].natural_bound
+        assert ({"f": 29}, {"f": 58, "gone": 7}) == (second.largest(), second.largest_inferred())
+        assert None is second.take(Batch("sim", "f", (BarrierOpened(3001.0, "1", 14),)))
+        assert (29.0, "reported") == second.figures(3002.0).fleets[0].natural_bound
+
+    def test_exporter_keeps_both_over_its_restart(self, tmp_path):
+        """In the state file, by fleet."""
+        text = f"state_file: {tmp_path}/s.json\nbackends:\n" + "".join(
+            f"  - {{url: 'http://127.0.0.1:900{at}', name: {name}, fleet: f}}\n" for at, name in enumerate("ab")
+        )
+        first = Exporter(config.load(text, "t.yml", {}), ManualClock(2000.0))
+        self.barriers(first.watch, SIZES)
+        first.save()
+        second = Exporter(config.load(text, "t.yml", {}), ManualClock(3000.0))
+        second.book("a", Fetched(3000.0, 0.1, page()))
+
+        assert ({}, {"f": 32}) == (second.watch.largest(), second.watch.largest_inferred())
+        assert (32.0, "inferred") == second.figures().fleets[0].natural_bound
+
+    def test_slow_fleet_does_not_blur_a_fast_one(self):
+        """Polled every second and every quarter of a minute: barriers four seconds apart stay apart."""
+        fast = {"a": 1.0, "b": 1.0, "slow": 15.0}
+        watch = watching(Backend("a", "f"), Backend("b", "f"), Backend("slow", "g"), interval=fast)
+        feed(watch, page(start=9.0), name="slow", begin=1999.0)
+        self.barriers(watch, SIZES)
+
+        assert [8, 0] == [sum(one.count for one in fleet.barriers) for fleet in watch.figures(2040.0).fleets]
+
+    def test_models_that_come_and_go_are_let_go(self):
+        """A server that calls its model something else on every page costs no memory."""
+        watch = watching()
+        watch.restore({}, {f"old-{number}": 5 for number in range(MOST_FLEETS)})
+        for number in range(50):
+            feed(watch, page(model=f"m{number}"), begin=2000.0 + number)
+
+        assert ["m49"] == list(watch._inferences)
+        assert MOST_FLEETS == len(watch.largest_inferred())
+
+    def test_page_that_is_none_is_a_failed_poll(self):
+        """With the reason in words for the log."""
+        watch = watching(Backend("a", "f"))
+        (booked,) = feed(watch, "<html></html>")
+
+        assert (False, True) == (booked.fresh, bool(booked.complaint))
+        assert {"not_metrics": 1} == watch.figures(2001.0).backends[0].history.counts.failures
+
+    def test_nobody_listens_to_callers_in_a_capture(self):
+        """A batch is refused, not lost."""
+        assert "not listened to" in str(watching().take(Batch("sim", "f", ())))
