@@ -19,7 +19,7 @@ local recorded = catalogue.recorded;
   local busy = '%s or %s / 100 unless %s' % [
     averaged(dcgm.sm_active),
     averaged(dcgm.gpu_util),
-    'on (%s, gpu) %s' % [gpu.label, dcgmSeries(dcgm.sm_active)],
+    '%s %s' % [p.on([gpu.label, 'gpu']), dcgmSeries(dcgm.sm_active)],
   ],
 
   // One figure per backend from the GPUs that its name leads to.

@@ -16,6 +16,14 @@ local isDuration(text) = (
 );
 local isNumber(text) = std.length(text) > 0 && within(std.setUnion(digits, ['.']), text) && text != '.';
 
+local windows = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
+local isBurnRate(one) = (
+  std.isObject(one) && std.set(std.objectFields(one)) == ['factor', 'hold', 'long', 'severity', 'short']
+  && std.isNumber(one.factor) && one.factor > 0 && isDuration(one.hold)
+  && std.member(windows, one.long) && std.member(windows, one.short)
+  && std.member(['critical', 'warning', 'info'], one.severity)
+);
+
 // What a value of the right type must be besides, by the end of its key. [condition, what is asked for].
 local rules = {
   vllmSelector: [function(v) true, ''],
@@ -23,6 +31,11 @@ local rules = {
   clusterLabel: [function(v) v == '' || isLabel(v), 'a label name, or empty'],
   stageWindow: [isDuration, 'a duration such as 15m'],
   exporterMemory: [isDuration, 'a duration such as 1d'],
+  prefixMemory: [isDuration, 'a duration such as 1d'],
+  burnRates: [
+    function(v) v != [] && std.all([isBurnRate(one) for one in v]),
+    'a list of { factor, long, short, severity, hold } whose windows are among ' + std.join(', ', windows),
+  ],
   metricPrefixes: [function(v) v != [] && std.all([std.isString(one) for one in v]), "a list of prefixes such as ['vllm:']"],
   cuts: [
     function(v) std.all([std.isString(one) && isNumber(one) && std.parseJson(one) <= 1 for one in v]),
@@ -39,7 +52,7 @@ local rules = {
 local rule(path) = (
   local whole = std.join('.', path);
   if path[0] == 'holds' then rules.stageWindow
-  else if path[0] == 'thresholds' then [function(v) v >= 0, 'a number of at least 0']
+  else if std.member(['thresholds', 'limits'], path[0]) then [function(v) v >= 0, 'a number of at least 0']
   else if std.objectHas(rules, whole) then rules[whole]
   else if std.objectHas(rules, path[std.length(path) - 1]) then rules[path[std.length(path) - 1]]
   else [function(v) true, '']
