@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.builders import LENGTH_EDGES, config, figures, histogram, lifetime, merged, page, requests, spread
+from tests.builders import LENGTH_EDGES, clipped, config, figures, histogram, lifetime, merged, page, requests, spread
 from tidegauge import vllm
+from tidegauge.derive.capacity import Fact
+from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.queueing import Limits
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned, StartupFacts
@@ -346,6 +348,48 @@ class TestCallers:
         assert [("server", 16.0)] == [(one.kind, one.value) for one in found.ceilings]
         unknown = fleet_of(backend("a", seqs=16.0, start=1.0), backend("b", start=2.0))
         assert () == unknown.ceilings
+
+    def test_observed_slots_are_no_ceiling(self):
+        """Ten ran while others waited: a lower bound, which would clip what the server takes."""
+        values = {vllm.RUNNING: 10.0, vllm.WAITING: 4.0, vllm.KV_USAGE: 0.2}
+        found = fleet_of(lifetime("a", *[page({}, values=values)] * 3), callers=callers(fan_outs=[29]))
+
+        assert Fact(10.0, "observed") == found.backends[0].facts.max_num_seqs
+        assert ((), {}) == (found.ceilings, found.states)
+
+    @pytest.mark.parametrize(
+        ("told", "configured", "plateau", "expected"),
+        [
+            (16, 24, 8, ("reported", 16.0)),
+            (None, 24, 8, ("config", 24.0)),
+            (None, None, 8, ("observed", 8.0)),
+            (None, None, None, None),
+        ],
+    )
+    def test_ceiling_of_the_caller_is_from_the_surest_source(self, told, configured, plateau, expected):
+        """Reported, else configured, else the plateau that barriers run into."""
+        seen = FleetInference("m", 900.0, 1.0)
+        for reading in clipped(barriers=6, fan_out=21, ceiling=plateau or 99):
+            seen.feed(reading)
+        found = fleet_of(
+            backend("a"),
+            callers=callers(ceiling=told),
+            inferred=[seen.snapshot(2000.0)],
+            settings=Settings(ceilings={"m": configured} if configured else {}),
+        )
+
+        assert ([expected] if expected else []) == [(one.source, one.value) for one in found.ceilings]
+        assert {"inferred"} == {one.source for one in found.barriers}
+
+    def test_exact_barriers_come_first(self):
+        """Both sources are shown; the natural bound is the exact one's."""
+        seen = FleetInference("m", 900.0, 1.0)
+        for reading in clipped(barriers=6, fan_out=58, ceiling=99):
+            seen.feed(reading)
+        found = fleet_of(backend("a"), callers=callers(fan_outs=[29, 31]), inferred=[seen.snapshot(2000.0)])
+
+        assert [("reported", 31), ("inferred", 58)] == [(one.source, one.fan_out.max) for one in found.barriers]
+        assert (31.0, "reported") == found.natural_bound
 
     def test_without_callers_nothing_is_made_up(self):
         """The wait before vLLM is unmeasured, not 0."""
