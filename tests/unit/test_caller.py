@@ -34,6 +34,7 @@ class Exporter:
 
     def __init__(self, answer=lambda _batch: 204, *, port=0, tls=None):
         self.answer = answer
+        self.headers = {}
         self.hold = threading.Event()
         self.hold.set()
         self.asked = threading.Semaphore(0)
@@ -68,6 +69,8 @@ class Exporter:
         try:
             request.send_response(status)
             request.send_header("Content-Length", "0")
+            for name, value in self.headers.items():
+                request.send_header(name, value)
             request.end_headers()
         except OSError:
             pass  # the caller has left
@@ -250,9 +253,52 @@ class TestDelivery:
             assert 0 == os.waitpid(child, 0)[1]
 
         assert [1, 2] == [event.value for event in exporter.events]
+        assert 2 == len({batch.instance for batch in exporter.taken})
+
+    def test_processes_of_one_name_differ(self, exporter):
+        """Each reporter tells its own instance with every batch, so that the exporter sees that there are two."""
+        for healthy in (1, 2):
+            with reporting(exporter.url) as reporter:
+                for number in (1, 2):
+                    reporter.healthy(healthy)
+                    until(lambda number=number, reporter=reporter: reporter.counts().sent == number)
+        first, again, second, _ = [batch.instance for batch in exporter.taken]
+
+        assert first == again != second
+        assert 32 == len(first)
 
 
 class TestTrouble:
+    @pytest.mark.parametrize(
+        ("header", "pause"),
+        [("7", 7.0), ("86400", 60.0), ("-5", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0), ("", 0.0)],
+    )
+    def test_pause_is_what_the_exporter_asks_for(self, exporter, header, pause):
+        """Retry-After in seconds, a minute at most; anything else is no pause."""
+        exporter.answer = lambda _: 429
+        exporter.headers = {"Retry-After": header}
+        one = delivery.Delivery(exporter.url, None, None, 5.0)
+        verdict = one.post({"caller": "c", "fleet": "f", "events": []})
+
+        assert (delivery.Verdict.LATER, pause) == (verdict, one.pause)
+
+    def test_caller_goes_on_while_the_exporter_asks_for_patience(self, exporter):
+        """Told to come again in a minute, the reporter sends once; barriers and slots return, closing does not wait."""
+        exporter.answer = lambda _: 429
+        exporter.headers = {"Retry-After": "60"}
+        with reporting(exporter.url) as reporter:
+            reporter.healthy(1)
+            exporter.asked.acquire(timeout=DEADLINE)
+            until(lambda: reporter._delivery.pause == 60.0)
+            limiter = reporter.limiter(2)
+            for _ in range(100):
+                with reporter.barrier(2), limiter.slot():
+                    pass
+            until(lambda: reporter.counts().pending == 302)
+
+            assert 1 == len(exporter.requests)
+        assert Counts(0, 302, 0) == reporter.counts()
+
     def test_exporter_that_comes_late(self, caplog):
         """Events told before the exporter is up arrive once it is, once each and in order; the log has it once."""
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -495,14 +541,17 @@ class TestBarrier:
 class TestCopy:
     def test_standard_library_only(self):
         """The folder imports the standard library and itself, so that a program can carry a copy."""
-        files = list(Path(tidegauge.caller.__file__).parent.glob("*.py"))
-        imports = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
-        names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
-        names |= {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.level == 0}
+        foreign = {}
+        for file in Path(tidegauge.caller.__file__).parent.glob("*.py"):
+            imports = list(ast.walk(ast.parse(file.read_text())))
+            names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+            names |= {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.level == 0}
+            foreign[file.name] = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+            assert {1} >= {node.level for node in imports if isinstance(node, ast.ImportFrom) and node.level}
 
-        assert 4 == len(files)
-        assert set() == {name.partition(".")[0] for name in names} - sys.stdlib_module_names
-        assert {1} == {node.level for node in imports if isinstance(node, ast.ImportFrom) and node.level}
+        assert {"prometheus_client"} == foreign.pop("metrics.py")
+        assert ["__init__.py", "delivery.py", "limiter.py", "reporter.py"] == sorted(foreign)
+        assert set() == set().union(*foreign.values())
 
     def test_bounds_agree_with_the_exporter(self):
         """The library's own copy of the wire format's bounds is the exporter's."""

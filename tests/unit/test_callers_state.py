@@ -7,8 +7,10 @@ import pytest
 from tidegauge.catalogue import exported as ex
 from tidegauge.model import Barrier
 from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Healthy, Wait
+from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.state import callers as module
 from tidegauge.state.callers import CallersState, FleetCallersState
+from tidegauge.state.limiter import LimiterState
 
 
 def fleet(span=900.0, edge=0.1, largest=None):
@@ -58,6 +60,45 @@ class TestBarriers:
 
         assert (1, 29) == (found.barriers_total, found.largest)
         assert {"accepted": 1, "duplicate": 1, "unmatched": 1} == found.results
+
+    def test_events_that_are_sent_again_change_nothing(self):
+        """A barrier's opening and closing after it closed; a ceiling and a healthy count of the same moment."""
+        one = fleet()
+        events = (
+            BarrierOpened(1000.0, "1", 29),
+            BarrierClosed(1004.0, "1"),
+            Ceiling(1005.0, 16),
+            Healthy(1006.0, 2),
+        )
+        for event in (*events, *events):
+            one.book("sim", event)
+        found = one.snapshot(1010.0)
+
+        assert (Barrier(1000.0, 29, 4.0),) == found.barriers
+        assert (1, 16, 2) == (found.barriers_total, found.ceiling, found.healthy)
+        assert {"accepted": 4, "duplicate": 4} == found.results
+        assert 0 == found.conflicts
+
+    def test_id_may_be_used_again(self):
+        """A restarted caller that counts its barriers from one."""
+        one = fleet()
+        for at, fan_out in ((1000.0, 29), (1100.0, 14)):
+            one.opened("sim", "1", at, fan_out)
+            one.closed("sim", "1", at + 5)
+
+        assert [29, 14] == [barrier.fan_out for barrier in one.snapshot(1200.0).barriers]
+
+    def test_closed_barriers_are_remembered_within_bounds(self, monkeypatch):
+        """A caller with endless ids; and none is remembered longer than the window."""
+        monkeypatch.setattr(module, "OPEN_BARRIERS", 3)
+        one = fleet(span=60.0)
+        for number in range(10):
+            one.opened("sim", str(number), 1000.0, 5 + number)
+            one.closed("sim", str(number), 1001.0)
+
+        assert 3 == len(one._done)
+        one.snapshot(1061.0)
+        assert 0 == len(one._done)
 
     def test_closing_before_opening_in_time_is_no_negative_duration(self):
         """A caller whose clock was set back."""
@@ -159,6 +200,87 @@ class TestCeilings:
         assert {"a", "c"} == set(one._ceilings) == set(one._heard)
 
 
+class TestLimiterLog:
+    def test_log_tells_where_callers_do_not(self):
+        """A caller's own report wins as long as it is heard; barriers carry what they met."""
+        one = fleet(span=100.0)
+        one.limiter = LimiterState()
+        one.limiter.change("a.log", CeilingChange(28), live=False)
+        one.book("sim", BarrierOpened(1000.0, "1", 29))
+        logged = one.snapshot(1001.0)
+        one.book("sim", Ceiling(1002.0, 16))
+        one.book("sim", BarrierOpened(1003.0, "2", 31))
+        told = one.snapshot(1004.0)
+
+        assert ((28, "log"), (16, "reported")) == (
+            (logged.ceiling, logged.ceiling_source),
+            (told.ceiling, told.ceiling_source),
+        )
+        assert [28, 16] == [barrier.ceiling("client") for barrier in told.barriers]
+        assert (28, "log") == (one.snapshot(1200.0).ceiling, one.snapshot(1200.0).ceiling_source)
+
+    def test_configured_fleets_log_has_its_place(self):
+        """Also beside a full list of fleets, and together with what callers of the fleet tell."""
+        state = CallersState(900.0, 0.1, 1)
+        state.limiter("agents").change("a.log", CeilingChange(28), live=True)
+
+        assert None is state.take(Batch("sim", "agents", (Healthy(1000.0, 2),)))
+        (found,) = state.snapshots(1001.0)
+        assert (28, 2) == (found.ceiling, found.healthy)
+        assert "fleets" == state.take(Batch("sim", "batch", ())).reason
+
+
+class TestNamesakes:
+    def spoken(self, *instances, caller="sim"):
+        state = CallersState(900.0, 0.1, 5)
+        for number, instance in enumerate(instances):
+            state.take(Batch(caller, "agents", (Healthy(1000.0 + number, 2),), instance))
+        return state.snapshots(1100.0)[0].conflicts
+
+    @pytest.mark.parametrize(
+        ("instances", "conflicts"),
+        [
+            (("a", "a", "a"), 0),
+            (("a", "b", "b", "c"), 0),
+            (("a", "b", "a"), 1),
+            (("a", "b", "a", "b", "a"), 3),
+            (("", "", ""), 0),
+            (("a", "", "a"), 0),
+        ],
+    )
+    def test_two_processes_differ_from_a_restart(self, instances, conflicts):
+        """A restarted process is not heard of again; a second one is."""
+        assert conflicts == self.spoken(*instances)
+
+    def test_processes_of_one_name_keep_their_barriers(self):
+        """Both number theirs from one: both barriers count, each is closed by its own process."""
+        state = CallersState(900.0, 0.1, 5)
+        for instance, at, fan_out in (("a", 1000.0, 29), ("b", 1001.0, 14)):
+            state.take(Batch("sim", "agents", (BarrierOpened(at, "1", fan_out),), instance))
+        state.take(Batch("sim", "agents", (BarrierClosed(1005.0, "1"),), "a"))
+        found = state.snapshots(1010.0)[0]
+
+        assert [(29, 5.0), (14, None)] == [(barrier.fan_out, barrier.seconds) for barrier in found.barriers]
+        assert {"accepted": 3} == found.results
+
+    def test_clashing_ids_show_them_without_an_instance(self):
+        """Another barrier under an id that is open: the first one stands."""
+        one = fleet()
+        one.opened("sim", "1", 1000.0, 29)
+        one.opened("sim", "1", 1001.0, 14)
+        found = one.snapshot(1002.0)
+
+        assert (1, [29]) == (found.conflicts, [barrier.fan_out for barrier in found.barriers])
+
+    def test_memory_is_bounded(self):
+        """A process that changes its instance with each batch."""
+        state = CallersState(900.0, 0.1, 5)
+        for number in range(1000):
+            state.take(Batch("sim", "agents", (), str(number)))
+
+        assert 8 == len(state._fleets["agents"]._namesakes._spoke["sim"])
+
+
 class TestWaits:
     def test_waits_become_a_histogram_over_the_window_and_since_start(self):
         """The window forgets, the counter does not."""
@@ -216,6 +338,32 @@ class TestFleets:
         assert ("fleets", 60) == (refusal.reason, refusal.after)
         assert "fleet: three would be one more than the 2 fleets configured" == refusal.message
         assert None is state.take(Batch("sim", "two", ()))
+
+    def test_callers_of_a_fleet_are_bounded_and_the_refusal_says_so(self):
+        """Known ones are still served; a place is free once its caller was silent for a window."""
+        state = CallersState(100.0, 0.1, 5, max_callers=2)
+
+        def tell(caller, at):
+            refusal = state.take(Batch(caller, "agents", (Healthy(at, 2),)))
+            return refusal.message if refusal else None
+
+        assert [None, None] == [tell("one", 1000.0), tell("two", 1050.0)]
+        assert "caller: three would be one more than the 2 callers that a fleet may have" == tell("three", 1060.0)
+        assert None is tell("two", 1061.0)
+        assert None is tell("three", 1101.0)
+        assert {"two", "three"} == set(state._fleets["agents"]._heard)
+
+    def test_caller_that_vanishes_leaves_nothing_behind(self):
+        """Its open barrier is given up and counted, its ceiling and its name are gone with the window."""
+        state = CallersState(100.0, 0.1, 5)
+        events = (Ceiling(1000.0, 16), BarrierOpened(1001.0, "1", 29), Wait(1002.0, (1.0,)))
+        state.take(Batch("sim", "agents", events, "a"))
+        (found,) = state.snapshots(1200.0)
+
+        assert ((), None, None) == (found.barriers, found.ceiling, found.waits)
+        assert {"accepted": 3, "abandoned": 1} == found.results
+        gone = state._fleets["agents"]
+        assert [0] * 4 == [len(each) for each in (gone._open, gone._heard, gone._ceilings, gone._namesakes._spoke)]
 
     def test_largest_fan_outs_survive_the_exporters_restart(self):
         """Also of a fleet that was not heard of since."""

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegauge.parsing.events import (
@@ -70,6 +70,10 @@ class TestRead:
         batch = read_events(body(opened | {"at": NOW + 60}, opened | {"at": NOW - 3600}, caller=name, fleet=name), NOW)
 
         assert (64, 2) == (len(batch.fleet), len(batch.events))
+
+    def test_instance_is_optional(self):
+        """It tells processes of one name apart."""
+        assert ["", "4f1c"] == [read_events(body(**more), NOW).instance for more in ({}, {"instance": "4f1c"})]
 
     def test_no_events(self):
         """A batch without events is a valid one."""
@@ -167,6 +171,11 @@ class TestRefusals:
             (body(caller=7), "caller: expected 1 to 64 characters of A-Z a-z 0-9 . _ : / -, found 7"),
             (body(events={}), "events: expected a list of at most 1000 events, found an object"),
             (body(7), "events[0]: expected an object, found 7"),
+            (body(instance=""), "instance: expected 1 to 64 characters of A-Z a-z 0-9 . _ : / -, found ''"),
+            (
+                body(*[{"type": "wait", "at": NOW, "seconds": [0] * 1000}] * 11),
+                "events[10].seconds: expected at most 10000 waits in a batch",
+            ),
             (body(labels={}), "labels: unknown field; expected caller, fleet, events, instance"),
         ],
     )
@@ -200,11 +209,13 @@ class TestProperties:
         except BadEvent as error:
             return str(error)
 
+    @settings(deadline=None)
     @given(st.binary(max_size=200))
     def test_any_bytes(self, data):
         """Whatever the body, the outcome is a batch or a BadEvent."""
         assert isinstance(self.outcome(data), Batch | str)
 
+    @settings(deadline=None)
     @given(ANY_JSON | st.lists(EVENT, max_size=3).map(lambda e: {"caller": "a", "fleet": "b", "events": e}))
     def test_any_json(self, value):
         """A refusal of JSON is short, printable, and begins with a field."""
@@ -215,6 +226,7 @@ class TestProperties:
             assert outcome.isprintable()
             assert len(outcome) < 300
 
+    @settings(deadline=None)
     @given(st.lists(EVENT, min_size=1, max_size=3))
     def test_what_is_taken_is_within_bounds(self, events):
         """Nothing outside the documented bounds gets through."""
