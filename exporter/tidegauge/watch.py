@@ -11,6 +11,7 @@ from tidegauge.derive.backends import evidence_of
 from tidegauge.derive.capacity import server_facts
 from tidegauge.derive.causes import LONGEST_STEP, Pressure, waiting_seconds
 from tidegauge.derive.figures import Figures, derive
+from tidegauge.derive.fleet import duplicates
 from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading, reading_of
 from tidegauge.derive.settings import Settings
@@ -83,7 +84,8 @@ class Watch:
         step = state.page(page, at, seconds)
         if not step.foreign:
             self._waiting(state, page, step)
-        self._feed(state, reading_of(name, page, step.increase))
+        if not self._twin(state):
+            self._feed(state, reading_of(name, page, step.increase))
         return Booked(step.fresh)
 
     def failed(self, name: str, at: float, seconds: float, reason: str) -> None:
@@ -124,6 +126,13 @@ class Watch:
             largest = self._restored.get(fleet)
             self._inferences[fleet] = FleetInference(fleet, self._settings.window, interval, largest)
         self._inferences[fleet].feed(reading)
+
+    def _twin(self, state: BackendState) -> bool:
+        """Whether a target before this one is the same server: then its calls are counted there."""
+        start = state.process_start
+        alike = [one for one in self.states.values() if one is state or (one.up and one.process_start == start)]
+        identities = [one.identity() for one in alike] if len(alike) > 1 else []
+        return state.backend.name in duplicates([one for one in identities if one is not None])
 
     def _leave(self) -> None:
         """Let go of fleets that no backend belongs to any more, but for their largest fan-outs."""

@@ -226,6 +226,13 @@ MUTANTS = (
         ("watch",),
     ),
     Mutant(
+        "calls of a server under two names counted twice",
+        "watch.py",
+        "if not self._twin(state):",
+        "if True:",
+        ("watch",),
+    ),
+    Mutant(
         "last barrier of a record lost",
         "derive/inference.py",
         "self._take(self._tracker.finish())",

@@ -11,6 +11,9 @@ from tests.builders import LENGTH_EDGES, exposition, histogram
 from tests.unit.little_servers import ManualClock
 from tidegauge import config, vllm
 from tidegauge.app import Exporter
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.collectors import FiguresCollector
 from tidegauge.derive.ceiling import Order
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned, StartupFacts
@@ -304,6 +307,25 @@ class TestFleets:
         )
         assert (32.0, "inferred") == fleet.natural_bound
 
+    def test_server_under_two_names_is_counted_once(self):
+        """The second target gives the same pages a moment later; when the first one fails, the second stands in."""
+        watch, done = watching(Backend("a", "f"), Backend("again", "f")), 0
+        for number, size in enumerate(SIZES * 2):
+            for step in range(4):
+                at = 2000.0 + number * 4 + step
+                done += size if step == 3 else 0
+                body = page(running=float(size) if step in {1, 2} else 0.0, finished=float(done))
+                if number < len(SIZES):
+                    watch.page("a", at, 0.01, body)
+                else:
+                    watch.failed("a", at, 0.01, "refused")
+                watch.page("again", at + 0.3, 0.01, body)
+        (fleet,) = watch.figures(2070.0).fleets
+
+        assert 32 == fleet.barriers[0].fan_out.max
+        assert sum(SIZES) == fleet.inferred.arrivals["a"]
+        assert sum(SIZES[2:]) <= fleet.inferred.arrivals["again"] <= sum(SIZES)
+
     def test_fleets_are_kept_apart(self):
         """Each backend a fleet of its own: nobody saw 29 at once."""
         watch = watching(Backend("a", "f"), Backend("b", "g"))
@@ -361,6 +383,21 @@ class TestFleets:
 
         assert ["m49"] == list(watch._inferences)
         assert MOST_FLEETS == len(watch.largest_inferred())
+
+    def test_backend_that_serves_another_model_is_counted_in_one_fleet(self):
+        """Its counters are exported once, and start anew: to Prometheus that is a restart."""
+        watch = watching("a", "b")
+        for number in range(4):
+            feed(watch, page(finished=3.0 * number, start=1.0), name="a", begin=2000.0 + number)
+            feed(watch, page(finished=5.0 * number, start=2.0), name="b", begin=2000.5 + number)
+        for number in range(4):
+            feed(watch, page(finished=15.0 + number, start=2.0, model="n"), name="b", begin=2004.5 + number)
+            feed(watch, page(finished=9.0, start=1.0), name="a", begin=2005.0 + number)
+        page_of = {one.name: one.samples for one in FiguresCollector(lambda: watch.figures(2010.0)).collect()}
+        rows = page_of[ex.ARRIVALS.name.removesuffix("_total")]
+
+        assert {"a": 9.0, "b": 3.0} == {row.labels[lb.BACKEND]: row.value for row in rows}
+        assert 2 == len(rows)
 
     def test_page_that_is_none_is_a_failed_poll(self):
         """With the reason in words for the log."""

@@ -12,10 +12,12 @@ from tidegauge.derive.figures import Figures
 
 def collect(figures: Figures) -> Iterator[Metric]:
     """Arrivals, departures, burstiness, waiting-seconds by cause, hidden wait, token lengths."""
-    seen = [fleet.inferred for fleet in figures.fleets if fleet.inferred is not None]
-    yield family(ex.ARRIVALS, [row for one in seen for row in by_label({}, lb.BACKEND, one.arrivals)])
-    yield family(ex.DEPARTED_UNFINISHED, [row for one in seen for row in by_label({}, lb.BACKEND, one.departed)])
-    yield family(ex.ARRIVAL_BURSTINESS, [({lb.FLEET: one.fleet}, one.burstiness) for one in seen])
+    seen = [(fleet.inferred, fleet) for fleet in figures.fleets if fleet.inferred is not None]
+    # A backend that serves another model now has left a fleet that may still remember it.
+    counted = [(one, backend.name) for one, fleet in seen for backend in fleet.backends]
+    yield family(ex.ARRIVALS, [({lb.BACKEND: name}, one.arrivals.get(name)) for one, name in counted])
+    yield family(ex.DEPARTED_UNFINISHED, [({lb.BACKEND: name}, one.departed.get(name)) for one, name in counted])
+    yield family(ex.ARRIVAL_BURSTINESS, [({lb.FLEET: one.fleet}, one.burstiness) for one, _ in seen])
     yield family(ex.WAITING_SECONDS, [*_server(figures), *_caller(figures)])
     yield family(ex.HIDDEN_WAIT, [({lb.BACKEND: one.name}, one.hidden_wait) for one in figures.backends])
     models = [

@@ -12,6 +12,7 @@ import attrs
 
 from tidegauge import vllm
 from tidegauge.model import CacheConfig, Identity, Page, Pinned, SeriesKey, StartupFacts
+from tidegauge.state.gauges import Gauges, engines_of, gauges_of
 from tidegauge.state.increases import Increase, Increases
 from tidegauge.state.slots import ObservedSlots
 from tidegauge.state.windows import EMPTY, Totals, Window
@@ -37,15 +38,6 @@ class Remembered:
 
     process_start: float
     startup: StartupFacts
-
-
-@attrs.frozen
-class Gauges:
-    """The last page's gauges: requests over all engines, the fullest engine's KV usage; None where not exported."""
-
-    running: float | None = None
-    waiting: float | None = None
-    kv_usage: float | None = None
 
 
 @attrs.frozen
@@ -154,6 +146,18 @@ class BackendState:
         """Restarts seen."""
         return self._restarts
 
+    @property
+    def process_start(self) -> float | None:
+        """Unix time at which the process of the last page began; None if unknown."""
+        return self._page.process_start if self._page is not None else None
+
+    def identity(self) -> Identity | None:
+        """What tells the process that answered the last poll from others; None while none answers."""
+        if self._page is None or not self._up:
+            return None
+        counters = {key: value for key, value in self._page.values.items() if vllm.KINDS.get(key.family) == "counter"}
+        return Identity(self.backend.name, self._at, self._page.process_start, counters)
+
     def page(self, page: Page, at: float, seconds: float) -> Step:
         """Book a usable page."""
         increase = self._increases.advance(page, at)
@@ -169,7 +173,7 @@ class BackendState:
         if increase.restarted:
             self._restarted(at)
         self._page, self._at = page, at
-        gauges = _gauges(page)
+        gauges = gauges_of(page)
         self._slots.see(gauges.running, gauges.waiting, gauges.kv_usage)
         if self._startup is not None and self._startup.run != self._stale_run:
             self._used_run = self._startup.run
@@ -220,15 +224,15 @@ class BackendState:
             up=self._up,
             scrape_seconds=self._seconds,
             models=_models(page, totals),
-            engines=len(_engines(page)),
+            engines=len(engines_of(page)),
             totals=totals,
             lengths=self._lengths.total(now),
-            gauges=_gauges(current),
+            gauges=gauges_of(current),
             cache_configs=page.cache_configs if page is not None else (),
             startup=startup,
             served=self._served,
             version=self._version or (startup.version if startup else None),
-            identity=self._identity(current),
+            identity=self.identity(),
             counts=self._counts(),
             restarted_at=self._restarted_at,
             waited=dict(self._waited),
@@ -236,14 +240,8 @@ class BackendState:
         )
 
     def _counts(self) -> SelfCounts:
-        return SelfCounts(
-            dict(self._failures),
-            dict(self._problems),
-            dict(self._dropped),
-            dict(self._log_lines),
-            self._restarts,
-            self._log_up,
-        )
+        failures, problems, dropped = dict(self._failures), dict(self._problems), dict(self._dropped)
+        return SelfCounts(failures, problems, dropped, dict(self._log_lines), self._restarts, self._log_up)
 
     def _restarted(self, at: float) -> None:
         """The facts of the old process do not hold for the new one, unless the log has moved on too."""
@@ -257,16 +255,10 @@ class BackendState:
     def _usable_startup(self) -> StartupFacts | None:
         logged = self._startup if self._startup is not None and self._startup.run != self._stale_run else None
         kept = self._remembered
-        start = self._page.process_start if self._page is not None else None
+        start = self.process_start
         if kept is None or start is None or kept.process_start != start:
             return logged
         return kept.startup if logged is None else _complete(logged, kept.startup)
-
-    def _identity(self, page: Page | None) -> Identity | None:
-        if page is None:
-            return None
-        counters = {key: value for key, value in page.values.items() if vllm.KINDS.get(key.family) == "counter"}
-        return Identity(self.backend.name, self._at, page.process_start, counters)
 
 
 def _complete(logged: StartupFacts, kept: StartupFacts) -> StartupFacts:
@@ -287,21 +279,3 @@ def _models(page: Page | None, totals: Totals) -> tuple[str, ...]:
     named = tuple(dict.fromkeys((*on_page, *totals.models())))
     # Releases before 0.3.3 do not name the model.
     return named or (("",) if page is not None and (page.histograms or page.values) else ())
-
-
-def _engines(page: Page | None) -> set[str]:
-    if page is None:
-        return set()
-    return {key.engine for key in page.values if key.family == vllm.RUNNING}
-
-
-def _gauges(page: Page | None) -> Gauges:
-    if page is None:
-        return Gauges()
-    usage = [value for key, value in page.values.items() if key.family == vllm.KV_USAGE]
-    return Gauges(_sum(page, vllm.RUNNING), _sum(page, vllm.WAITING), max(usage, default=None))
-
-
-def _sum(page: Page, family: str) -> float | None:
-    values = [value for key, value in page.values.items() if key.family == family]
-    return sum(values) if values else None
