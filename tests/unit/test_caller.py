@@ -287,15 +287,18 @@ class TestTrouble:
         exporter.answer = lambda _: 429
         exporter.headers = {"Retry-After": "60"}
         with reporting(exporter.url) as reporter:
+            pauses = []
+            closing = reporter._closing.wait
+            reporter._closing.wait = lambda seconds: pauses.append(seconds) or closing(seconds)
             reporter.healthy(1)
-            exporter.asked.acquire(timeout=DEADLINE)
-            until(lambda: reporter._delivery.pause == 60.0)
+            until(lambda: len(pauses) == 2)
             limiter = reporter.limiter(2)
             for _ in range(100):
                 with reporter.barrier(2), limiter.slot():
                     pass
-            until(lambda: reporter.counts().pending == 302)
 
+            assert 302 == reporter.counts().pending
+            assert [0.005, 60.0] == pauses
             assert 1 == len(exporter.requests)
         assert Counts(0, 302, 0) == reporter.counts()
 

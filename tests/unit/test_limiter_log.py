@@ -10,9 +10,11 @@ from tidegauge import app, config
 from tidegauge.catalogue import exported as ex
 from tidegauge.collectors import FiguresCollector
 from tidegauge.parsing.limiterlog import CeilingChange, fault, read_change
+from tidegauge.sources import logfile
 from tidegauge.sources.limiterlog import ChangeReader
 from tidegauge.sources.logfile import LogFollower
 from tidegauge.sources.matcher import Matcher
+from tidegauge.sources.scrape import Failed
 from tidegauge.state.limiter import MOST_REASONS, LimiterState
 
 PATTERN = r"limiter (?P<from>\d+) -> (?P<to>[\w,.]+), (?P<reason>.*)"
@@ -286,6 +288,36 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
 
         assert [(32, "log", {}), (28, "log", {"clamp: fleet ceiling": 1})] == found
         assert not self.fleet(exporter).callers.limiter.up
+
+    def test_history_that_takes_several_polls_is_history(self, tmp_path, monkeypatch):
+        """Only what is written after the end was reached is a change."""
+        monkeypatch.setattr(logfile, "BLOCK", 64)
+        monkeypatch.setattr(logfile, "_MOST_LINES", 1)
+        path = tmp_path / "limiter.log"
+        path.write_text("".join(f"limiter {n + 1} -> {n}, step\n" for n in range(50, 20, -1)), encoding="utf-8")
+        exporter = self.watched(path, ManualClock(2000.0))
+
+        def change():
+            with path.open("a", encoding="utf-8") as file:
+                file.write("limiter 21 -> 16, clamp\n")
+
+        asyncio.run(self.follow(exporter, [change]))
+        limiter = self.fleet(exporter).callers.limiter
+
+        assert (16, {"clamp": 1}, 31) == (limiter.ceiling, limiter.changes, limiter.lines["parsed"])
+
+    def test_configured_ceiling_stands_in_for_both(self):
+        """Where neither a caller nor the log tells."""
+        text = "callers: {ceilings: {agents: 28}}\nbackends: [{url: 'http://127.0.0.1:9', fleet: agents}]"
+        exporter = app.Exporter(config.load(text, "t.yml", {}), ManualClock(2000.0))
+        exporter.book("127.0.0.1:9", Failed(2000.0, 0.1, "refused", "nobody there"))
+        configured = self.fleet(exporter).ceilings[0]
+        exporter._callers.limiter("agents").change("limiter.log", CeilingChange(24), live=True)
+        logged = self.fleet(exporter).ceilings[0]
+
+        assert [("client", 28, "config"), ("client", 24, "log")] == [
+            (one.kind, one.value, one.source) for one in (configured, logged)
+        ]
 
     def test_fleet_without_callers_has_no_waits(self, tmp_path):
         """Nobody told of any: they are unknown, not none; the log's own figures are there."""
