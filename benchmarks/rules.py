@@ -10,6 +10,7 @@ import gzip
 import itertools
 import json
 import multiprocessing
+import os
 import shutil
 import statistics
 import subprocess
@@ -164,6 +165,7 @@ def _rows(samples):
     total = sum(seconds for seconds, *_ in groups)
     size = sum(size for *_, size in groups)
     yield f"{'all':28}{size:7}{total:26.3f}   {total / _USUAL:.1%} of one core at {_USUAL} s"
+    yield f"load average meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; seconds are wall time"
     seconds, name, labels = max(rules, key=lambda row: row[0])
     yield f"slowest rule: {name} {labels or ''} {seconds:.3f} s"
 

@@ -36,22 +36,22 @@ local vllm = catalogue.vllm;
     groups+: [{
       name: 'tidegauge-split',
       rules: [
-        p.record('late_ratio', prefer(exported.queue_late_ratio, recorded.queue_late_ratio_5m)),
-        p.record('late_seconds', prefer(exported.queue_late_seconds, nativeSeconds)),
+        // Rounded, so that a share of exactly 5 % is not lost to the last bit of a float.
         p.record(
-          'edge',
-          prefer(exported.queue_edge_seconds, '%s and %s' % [edge, recorded.queue_late_ratio_5m])
+          'late_ratio',
+          prefer(exported.queue_late_ratio, 'clamp_min(round(1 - %s / %s, 0.000001), 0)' % [onTime, enough])
         ),
+        p.record('late_seconds', prefer(exported.queue_late_seconds, nativeSeconds)),
         p.record('waves', prefer(exported.queue_effective_waves, '%s / (%s > 0)' % [enough, onTime])),
         p.record('impact', prefer(
           exported.queue_impact_ratio,
-          '(%s) / (%s > 0) and %s' % [p.mean(vllm.queue, '5m'), p.mean(vllm.e2e, '5m'), recorded.queue_late_ratio_5m]
+          '(%s) / (%s > 0) and %s' % [p.mean(vllm.queue, '5m'), p.mean(vllm.e2e, '5m'), enough]
         )),
       ] + [
         p.record('queue_time', prefer(exported.queue_time_seconds, nativeQuantile(q), 'quantile="%s",' % q), { quantile: q })
         for q in ['0.5', '0.9', '0.99']
       ] + [
-        p.record('split', '%s / %s' % [recorded.late_seconds, recorded.edge]),
+        p.record('split', '%s / (%s)' % [recorded.late_seconds, prefer(exported.queue_edge_seconds, edge)]),
         p.record('p90_p50', '%s{quantile="0.9"} / ignoring (quantile) %s{quantile="0.5"}' % [
           recorded.queue_time,
           recorded.queue_time,

@@ -152,7 +152,6 @@ def natives(rows: dict[str, float]) -> dict[str, float]:
 def table(name: str, rows: Sequence[Row]) -> Group:
     """All *rows* under the native rules alone."""
     at, minutes = 6, 8
-    judged = [row for row in rows if row.late is not None]
     pages = [page(row) for row in rows if row.page] + [page(row, severity="warning") for row in rows if row.warning]
     full = [saturated(row) for row in rows if row.saturated]
     late, wave = present(rows, "late"), present(rows, "waves")
@@ -161,11 +160,9 @@ def table(name: str, rows: Sequence[Row]) -> Group:
         [one for row in rows for one in row.server(minutes).series()],
         [
             Value(rec.LATE_RATIO, at, late),
-            Value(rec.QUEUE_LATE_RATIO_5M, at, natives(late)),
             Value(rec.WAVES, at, wave),
             Value(rec.QUEUE_TIME, at, quantiles(present(rows, "p50"), "0.5"), '{quantile="0.5"}'),
             Value(rec.QUEUE_TIME, at, quantiles(present(rows, "p90"), "0.9"), '{quantile="0.9"}'),
-            Value(rec.EDGE, at, {row.key: row.edges[0] for row in judged}),
             Value(rec.QUEUE_EDGE, at, {native(row.key): row.edges[0] for row in rows}),
             Value(rec.SPLIT, at, present(rows, "split")),
         ],

@@ -13,7 +13,6 @@ PAGE = ("VllmQueueTimeBimodal", "critical")
 SATURATED = ("VllmQueueSaturated", "warning")
 STALLED = ("VllmAdmissionStalled", "critical")
 LATE_RATIO = "where:queue_late_ratio:window"
-LATE_RATIO_5M = "backend_model:queue_late_ratio:increase5m"
 LATE_SECONDS = "where:queue_late_seconds:window"
 REQUESTS_5M = "backend_model:request_queue_time_seconds_count:increase5m"
 ON_TIME_5M = "backend_model:queue_on_time:increase5m"
@@ -60,7 +59,7 @@ SPLIT = [
         cases_split.PARTS,
     ),
     Mutant("late mean of a poisoned sum", LATE_SECONDS, "resets(", "0 * resets(", cases_split.POISONED),
-    Mutant("no minimum of requests", LATE_RATIO_5M, ">= 20", ">= 0", cases_split.EDGES_OF_IT),
+    Mutant("no minimum of requests", LATE_RATIO, ">= 20", ">= 0", cases_split.EDGES_OF_IT),
     Mutant("edge typed, not read", EDGE, "*", f"0 * {ON_TIME_5M} + 0.3", cases_split.EDGES_OF_IT),
     Mutant("engines told apart", REQUESTS_5M, "model_name)", "model_name, engine)", cases_split.EDGES_OF_IT),
     Mutant(

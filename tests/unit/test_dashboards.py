@@ -120,7 +120,7 @@ def test_alternatives_are_tried_in_order():
 
 def test_description_names_the_series():
     """The sentence lists every series in code marks."""
-    assert reads(rc.EDGE, rc.WAVES) == f"Reads `{rc.EDGE.name}`, `{rc.WAVES.name}`."
+    assert reads(rc.SPLIT, rc.WAVES) == f"Reads `{rc.SPLIT.name}`, `{rc.WAVES.name}`."
 
 
 def test_thresholds_begin_at_null():

@@ -26,10 +26,3 @@ QUEUE_EDGE = recorded(
     "Lowest bucket edge of the server's queue-time histogram.",
     *_MODEL,
 )
-QUEUE_LATE_RATIO_5M = recorded(
-    "queue_late_ratio_5m",
-    "backend_model:queue_late_ratio:increase5m",
-    "ratio",
-    "Share of requests that waited longer than the lowest edge; absent with too few requests.",
-    *_MODEL,
-)

@@ -15,9 +15,6 @@ LATE_SECONDS = recorded(
     "Mean wait of the requests that waited, a lower bound.",
     *_SPLIT,
 )
-EDGE = recorded(
-    "edge", "where:queue_edge_seconds:window", "seconds", "Waits up to this long count as no wait.", *_SPLIT
-)
 WAVES = recorded(
     "waves", "where:queue_effective_waves:window", "1", "Waves that a barrier is cut into: 1 / (1 - late).", *_SPLIT
 )
