@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SCENARIO ?= caller
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check generate lint bench newer clean
+.PHONY: help demo up test check generate lint mutants bench newer clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ lint: $(VENV)/.dev ## ruff and mypy
 
 newer: ## get Prometheus 3 from Debian's newer suite into build/, for the rule tests
 	@bash stack/newer.sh
+
+mutants: $(VENV)/.dev ## hold every wrong variant of rules and alerts against the truth tables; minutes
+	@bash stack/tools.sh
+	@$(BIN)/python -m tests.rules.mutants
 
 bench: $(VENV)/.dev ## benchmarks, side by side in one run
 	@$(BIN)/python -m benchmarks

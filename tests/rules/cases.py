@@ -20,6 +20,7 @@ from tests.rules import (
     cases_split,
     cases_split_exporter,
     cases_stages,
+    cases_windows,
 )
 
 GROUPS = [
@@ -42,4 +43,5 @@ GROUPS = [
     *cases_alerts_nothing.GROUPS,
     *cases_alerts_requests.GROUPS,
     *cases_alerts_slo.GROUPS,
+    *cases_windows.GROUPS,
 ]

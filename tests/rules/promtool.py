@@ -103,13 +103,18 @@ class Alert:
 
 @attrs.frozen
 class Group:
-    """Series that share one timeline, a sample every *step* seconds, and what must come of them."""
+    """Series that share one timeline, a sample every *step* seconds, and what must come of them.
+
+    The rules are evaluated at every sample, or every *every* seconds: values that rest on vLLM's series alone do not
+    need the evaluations before.
+    """
 
     name: str
     series: Sequence[Series] = ()
     values: Sequence[Value] = ()
     alerts: Sequence[Alert] = ()
     step: int = STEP
+    every: int = 0
     extra: tuple[str, ...] = ()
 
     @property
@@ -178,11 +183,11 @@ def needed(rules: dict[str, Any], groups: Iterable[Group]) -> dict[str, Any]:
 def run(binary: str, rules: dict[str, Any], groups: Iterable[Group], folder: Path) -> str:
     """What promtool says against *rules*: empty if it has nothing to say."""
     groups = list(groups)
-    (step,) = {group.step for group in groups}
+    (every,) = {group.every or group.step for group in groups}
     (folder / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
     test = {
         "rule_files": ["rules.yaml"],
-        "evaluation_interval": f"{step}s",
+        "evaluation_interval": f"{every}s",
         "group_eval_order": [group["name"] for group in rules["groups"]],
         "tests": [group.as_yaml() for group in groups],
     }
