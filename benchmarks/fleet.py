@@ -65,8 +65,10 @@ def _simulated():
     scrapes.sort()
     return [
         f"{_BACKENDS} backends, {_POLLS} polls each, parsing and booking: {spent / _POLLS:.1%} of one core at 1 s",
-        f"/metrics of {size / 1e3:.0f} kB: median {statistics.median(scrapes) * 1e3:.0f} ms,"
-        f" p99 {scrapes[int(len(scrapes) * 0.99)] * 1e3:.0f} ms",
+        (
+            f"/metrics of {size / 1e3:.0f} kB: median {statistics.median(scrapes) * 1e3:.0f} ms,"
+            f" p99 {scrapes[int(len(scrapes) * 0.99)] * 1e3:.0f} ms"
+        ),
         f"RSS after ten simulated minutes: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at most",
     ]
 
@@ -79,11 +81,17 @@ class Pages:
         text = re.sub(r"^(process_start_time_seconds) .*$", rf"\1 {now - 3600}", text, flags=re.MULTILINE)
         self._lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
 
+    @staticmethod
+    def _still(head):
+        return head.startswith("process_start") or "_info" in head
+
     def at(self, poll, kind):
         """The page of one poll."""
         rise = poll * (1 + kind)
         return "".join(
-            f"{head} {number}\n" if head.startswith("process_start") or "_info" in head else f"{head} {float(number) + rise!r}\n"
+            f"{head} {number}\n"
+            if head.startswith("process_start") or "_info" in head
+            else f"{head} {float(number) + rise!r}\n"
             for head, _, number in self._lines
         )
 
@@ -120,8 +128,10 @@ def _polled():
     finally:
         server.kill()
     return [
-        f"{_BACKENDS} backends polled over HTTP at 1 s for {_REAL_SECONDS} s: {share:.1%} of one core,"
-        f" {polls} polls, {failed} failed"
+        (
+            f"{_BACKENDS} backends polled over HTTP at 1 s for {_REAL_SECONDS} s: {share:.1%} of one core,"
+            f" {polls} polls, {failed} failed"
+        )
     ]
 
 
