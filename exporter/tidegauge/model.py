@@ -1,12 +1,9 @@
 """Frozen values that travel from parsing to state to derivation; nothing here computes or reads."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import attrs
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class SeriesKey(NamedTuple):

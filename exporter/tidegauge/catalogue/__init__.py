@@ -1,8 +1,7 @@
 """The one catalogue of names: every series, label, bucket list and default threshold of tidegauge.
 
 Exporter, rules, dashboards, report and the metric reference read their names from here; jsonnet reads the same
-data from `mixin/catalogue.json`, which `python -m tidegauge.catalogue` writes. vLLM's own names live in
-`tidegauge.vllm`.
+data from `mixin/catalogue.json`, which `make generate` writes. vLLM's own names live in `tidegauge.vllm`.
 """
 
 from tidegauge.catalogue.exported import EXPORTED

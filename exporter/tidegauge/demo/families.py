@@ -106,7 +106,7 @@ FAMILIES: Final = (
     ),
     _histogram(vllm.PROMPT_LENGTH, "Number of prefill tokens processed."),
     _histogram(vllm.OUTPUT_LENGTH, "Number of generation tokens processed."),
-    _histogram(tally.ITERATION_TOKENS, "Histogram of number of tokens per engine_step."),
+    _histogram(vllm.ITERATION_TOKENS, "Histogram of number of tokens per engine_step."),
     _histogram(tally.MAX_GENERATION, "Histogram of maximum number of requested generation tokens."),
     _histogram(tally.PARAMS_N, "Histogram of the n request parameter."),
     _histogram(tally.PARAMS_MAX_TOKENS, "Histogram of the max_tokens request parameter."),

@@ -1,6 +1,5 @@
 """What the demo plays: the ceiling in the caller, and the ceiling in one server."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -59,15 +58,6 @@ async def _caller(stack: Stack, traffic: Traffic) -> None:
     )
     _tell(stack, fleet)
     stack.show(await stack.page("resolved", 60, alertname=ALERT, severity="critical", where="caller", fleet=FLEET))
-
-
-async def _raise(stack: Stack, traffic: Traffic, ceiling: int) -> None:
-    """Move the ceiling, and wait until the exporter's window holds nothing from before."""
-    traffic.set_ceiling(ceiling)
-    report, _ = await stack.report()
-    seconds = report["window_seconds"]
-    stack.say(f"ceiling {ceiling}: letting the exporter's window of {seconds:.0f} s fill anew")
-    await asyncio.sleep(seconds + 1)
 
 
 async def _slots(stack: Stack, _: Traffic) -> None:

@@ -21,7 +21,6 @@ STEP_TOKENS: Final = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1
 CHOICES: Final = (1, 2, 5, 10, 20)
 PREEMPTION_COUNTS: Final = (1, 2, 3, 4, 5, 10, 20)
 
-ITERATION_TOKENS: Final = "iteration_tokens_total"
 MAX_GENERATION: Final = "request_max_num_generation_tokens"
 PARAMS_N: Final = "request_params_n"
 PARAMS_MAX_TOKENS: Final = "request_params_max_tokens"
@@ -88,7 +87,7 @@ class Tally:
         self.histograms = {
             vllm.PROMPT_LENGTH: Distribution(tokens),
             vllm.OUTPUT_LENGTH: Distribution(tokens),
-            ITERATION_TOKENS: Distribution(STEP_TOKENS),
+            vllm.ITERATION_TOKENS: Distribution(STEP_TOKENS),
             MAX_GENERATION: Distribution(tokens),
             PARAMS_N: Distribution(CHOICES),
             PARAMS_MAX_TOKENS: Distribution(tokens),
@@ -119,7 +118,7 @@ class Tally:
     def step(self, prompt_tokens: int, output_tokens: int) -> None:
         """A step gave outputs: newly computed prompt tokens of prompts that ended in it, and tokens generated."""
         self.counters[vllm.OUTPUT_TOKENS] += output_tokens
-        self.histograms[ITERATION_TOKENS].observe(prompt_tokens + output_tokens)
+        self.histograms[vllm.ITERATION_TOKENS].observe(prompt_tokens + output_tokens)
 
     def finished(self, done: Finished) -> None:
         """A request finished: only now do the per-request histograms see it."""

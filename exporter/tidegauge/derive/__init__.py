@@ -1,1 +1,1 @@
-"""Pure derivation: window totals and facts in, figures out. Definitions: see `docs/metrics.md`."""
+"""Pure derivation: window totals and facts in, figures out. What each means: `docs/metrics.md`."""

@@ -143,7 +143,7 @@ def _lengths(history: BackendHistory, family: str, model_name: str, minimum: flo
 def _hidden_wait(history: BackendHistory) -> float | None:
     """Integral of waiting less the increase of the queue sum, where that is positive and preemptions rose.
 
-    A preempted request waits again, and vLLM books that wait as decode (definitions, section 6). An estimate.
+    A preempted request waits again, and vLLM books that wait as decode. An estimate.
     """
     if history.totals.counter(vllm.PREEMPTIONS) <= 0 or not history.totals.seconds:
         return None  # from a single page nothing is known of who waited when

@@ -1,4 +1,4 @@
-"""Barriers inferred from the servers alone (definitions, section 3): fan-out, duration, and the caller's plateau.
+"""Barriers inferred from the servers alone: fan-out, duration, and the caller's plateau.
 
 Arrivals of a backend between two polls are what finished plus the change of what is in flight, never below 0. They are
 cut into barriers by what can be said of the moment between two of them: the whole fleet was idle. A call in flight over

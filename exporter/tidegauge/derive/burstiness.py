@@ -1,4 +1,4 @@
-"""Burstiness: the 99th percentile of arrivals per second over their mean (definitions, section 9)."""
+"""Burstiness: the 99th percentile of arrivals per second over their mean."""
 
 from collections import deque
 from math import ceil, floor

@@ -1,4 +1,4 @@
-"""How many requests a backend can hold at once, from facts whose source is always named (definitions, section 4).
+"""How many requests a backend can hold at once, from facts whose source is always named.
 
 Prefix-cache hits are left out on purpose: they save work for the requests that hit, and a capacity that counts on
 them over-promises as soon as the mix changes.

@@ -1,6 +1,6 @@
 """Why requests wait in a server: waiting-seconds booked to exactly one cause per engine and poll.
 
-The first evidence that matches wins (definitions, section 6). vLLM's own `reason="capacity"` does not tell slots, KV
+The first evidence that matches wins. vLLM's own `reason="capacity"` does not tell slots, KV
 cache and the token budget of a step apart.
 """
 

@@ -1,4 +1,4 @@
-"""Barriers against the ceiling that cuts them into waves (definitions, sections 3 and 5)."""
+"""Barriers against the ceiling that cuts them into waves."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil

@@ -1,4 +1,4 @@
-"""Backends held against each other: the odd one out, and targets that are one server (definitions, section 7)."""
+"""Backends held against each other: the odd one out, and targets that are one server."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Queue time: split, not spread (definitions, section 2).
+"""Queue time: split, not spread.
 
 Every figure exists for two places: vLLM's own queue, and the caller's limiter that holds requests back before
 vLLM sees them.

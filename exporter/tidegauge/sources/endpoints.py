@@ -14,9 +14,8 @@ from yarl import URL
 from tidegauge.clock import Clock
 from tidegauge.model import Pinned
 from tidegauge.sources.scrape import Fetched, fetch
-from tidegauge.sources.target import Target
+from tidegauge.sources.target import MIB, Target
 
-_MIB: Final = 1024 * 1024
 _MOST: Final = 10**12
 
 
@@ -55,7 +54,7 @@ async def _json(session: aiohttp.ClientSession, target: Target, clock: Clock, pa
     url = URL(target.url)
     # The page may sit below a proxy's prefix; the other endpoints are its siblings.
     sibling = str(url.with_path(url.path.rstrip("/").removesuffix("/metrics")).with_query(None)).rstrip("/") + path
-    answer = await fetch(session, attrs.evolve(target, url=sibling, max_page_size=_MIB), clock)
+    answer = await fetch(session, attrs.evolve(target, url=sibling, max_page_size=MIB), clock)
     if not isinstance(answer, Fetched):
         return None
     try:

@@ -1,6 +1,6 @@
 """From page to page: by how much each counter and histogram rose, with restarts, gaps and impossible figures handled.
 
-The rules (definitions, section 1 and notation): a restarted server counts from zero; a `_sum` that falls while its
+The rules: a restarted server counts from zero; a `_sum` that falls while its
 `_count` rises is no restart but a poisoned figure; an interval that cannot be true is dropped and counted, never
 averaged in.
 """

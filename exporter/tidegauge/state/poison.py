@@ -1,4 +1,4 @@
-"""Latencies that cannot be true: a monotonic clock booked as a duration, or a negative one (definitions, section 1).
+"""Latencies that cannot be true: a monotonic clock booked as a duration, or a negative one.
 
 A `_sum` that falls while its `_count` rises is no restart, and an observation as large as the host's uptime is no
 latency. What cannot be true is left out and counted, never averaged in.

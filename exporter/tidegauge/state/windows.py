@@ -12,7 +12,7 @@ from tidegauge.state.increases import Increase, add
 
 SLOTS: Final = 60
 AHEAD_SECONDS: Final = 120.0
-"""How far a caller's clock may be ahead of ours."""
+"""What is further ahead was booked before the clock was set back; a caller's events are a minute ahead at most."""
 _T = TypeVar("_T")
 
 
