@@ -34,7 +34,7 @@ class TestPages:
             async with serving(answering(Content_Type="text/plain; version=0.0.4")) as url, open_session(1) as session:
                 return await fetch(session, Target("t", url + "/metrics"), ManualClock(1234.5))
 
-        assert Fetched(1234.5, 0.0, PAGE, "text/plain; version=0.0.4") == asyncio.run(go())
+        assert Fetched(1234.5, 0.0, PAGE) == asyncio.run(go())
 
     def test_the_request(self):
         """A poll asks for the classic text format, gzip and nothing else, under our name."""
@@ -66,10 +66,10 @@ class TestPages:
         assert PAGE == scrape(answering(b"\xef\xbb\xbf" + PAGE.encode())).body
 
     def test_html_is_handed_on(self):
-        """The content type is reported and decides nothing: whether the body is a page is the parser's question."""
+        """The content type decides nothing: whether the body is a page is the parser's question."""
         result = scrape(answering("<html></html>", Content_Type="text/html"))
 
-        assert ("<html></html>", "text/html") == (result.body, result.content_type)
+        assert "<html></html>" == result.body
 
     def test_redirect_within_the_origin(self):
         """A redirect on the same server is followed."""

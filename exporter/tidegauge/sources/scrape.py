@@ -50,13 +50,12 @@ _HEADERS: Final = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzi
 class Fetched:
     """A body worth parsing: `at` is the unix time when it was complete, `seconds` what the poll took.
 
-    `content_type` is what the server calls it: material for a message. The body alone decides whether it is a page.
+    What the server calls it is not asked: the body alone decides whether it is a page.
     """
 
     at: float
     seconds: float
     body: str = attrs.field(repr=False)
-    content_type: str = ""
 
 
 @attrs.frozen
@@ -85,7 +84,7 @@ async def fetch(
 
     try:
         async with asyncio.timeout(target.timeout):
-            body, content_type = await _get(session, target, contexts or TlsContexts())
+            body = await _get(session, target, contexts or TlsContexts())
     except TimeoutError:
         return failed("timeout", f"expected a whole answer within {target.timeout:g} s, found none")
     except Unusable as error:
@@ -95,10 +94,10 @@ async def fetch(
     except Exception as error:  # noqa: BLE001 - whatever a broken server provokes stays with its backend
         return failed(_reason(error), f"expected a page, found: {_described(error)}")
     at = clock.now()
-    return Fetched(at, max(0.0, at - started), body, content_type)
+    return Fetched(at, max(0.0, at - started), body)
 
 
-async def _get(session: aiohttp.ClientSession, target: Target, contexts: TlsContexts) -> tuple[str, str]:
+async def _get(session: aiohttp.ClientSession, target: Target, contexts: TlsContexts) -> str:
     url = URL(target.url)
     headers = _HEADERS | authorization(target)
     trust = contexts.get(target.tls) if target.tls is not None else True
@@ -119,11 +118,11 @@ async def _get(session: aiohttp.ClientSession, target: Target, contexts: TlsCont
     raise Unusable("redirect", f"expected a page, found more than {MAX_REDIRECTS} redirects")
 
 
-async def _page(response: aiohttp.ClientResponse, limit: int) -> tuple[str, str]:
+async def _page(response: aiohttp.ClientResponse, limit: int) -> str:
     if response.status != 200:
         found = f"{response.status} {response.reason or ''}".strip()
         raise Unusable(_status_reason(response.status), f"expected status 200, found {found[:80]}")
-    return await read_text(response, limit), response.headers.get("Content-Type", "")
+    return await read_text(response, limit)
 
 
 def _redirected(url: URL, location: str) -> URL:
