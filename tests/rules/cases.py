@@ -12,6 +12,7 @@ from tests.rules import (
     cases_capacity,
     cases_fleet,
     cases_health,
+    cases_joins,
     cases_latency,
     cases_load,
     cases_memory,
@@ -44,4 +45,5 @@ GROUPS = [
     *cases_alerts_requests.GROUPS,
     *cases_alerts_slo.GROUPS,
     *cases_windows.GROUPS,
+    *cases_joins.GROUPS,
 ]

@@ -150,6 +150,21 @@ HOLDS = Group(
     step=15 * 60,
 )
 
+NEAR = Group(
+    "one window that burns fast enough is not enough",
+    [
+        *judged("short-half", [0.0] * 110 + [0.5] * 16, "1x125"),
+        *judged("long-half", "1x64 0x60", "1x125"),
+    ],
+    alerts=each(
+        "fires",
+        62.5,
+        ("short-half", "6h", "93.65%", "18.7"),
+        ("long-half", "6h", "48.41%", "9.7"),
+        ("short-half", "1d", "93.65%", "18.7"),
+    ),
+)
+
 HOURS = 160
 RECOVERED = [0.6] * (HOURS - 7) + [1.0] * 7
 """Bad for days, and good for longer than the longest of the short windows."""
@@ -210,4 +225,39 @@ SERVERS = Group(
     ],
 )
 
-GROUPS = [FAST, FAST_LATER, HOLDS, TRAFFIC, SERVERS]
+AGO = {6, 24, 72}
+"""Hours ago at which nobody asks: the generations of Prometheus disagree whether these are inside the windows."""
+
+
+def hourly(model: str, *late: tuple[int, float], before: float = 0) -> list[Series]:
+    """Good and judged requests by the hour, from shares that are late: (hours, share), latest last."""
+    shares = [share for hours, share in late for _ in range(hours)]
+    shares = [before] * (HOURS - len(shares)) + shares
+    total = [0.0 if HOURS - 1 - hour in AGO else 1.0 for hour in range(HOURS)]
+    return judged(model, [(1 - share) * asked for share, asked in zip(shares, total, strict=True)], total)
+
+
+APART = Group(
+    "each window is held against the rate by itself: what burns fast over one and slowly over the other is silent",
+    [
+        # 4 over half an hour, 15 over six hours; 2 over two hours, 9 over a day; 0.6 over six hours, 5 over days.
+        *hourly("six-short", (4, 1), (2, 0.2)),
+        *hourly("three-short", (20, 0.5), (4, 0.1)),
+        *hourly("one-short", (62, 0.3), (10, 0.03)),
+        # 12 over half an hour, 5 over six hours; 10 over two hours, 2 over a day; 4 over six hours, 0.8 over days.
+        *hourly("six-long", (2, 0.6), before=0.1),
+        *hourly("three-long", (5, 0.5)),
+        *hourly("one-long", (12, 0.2), before=0.01),
+    ],
+    alerts=each(
+        "fires",
+        (HOURS - 1) * 60,
+        ("six-short", "1d", "19.13%", "3.8"),
+        ("three-short", "3d", "14.14%", "2.8"),
+        ("six-long", "3d", "11.43%", "2.3"),
+        ("three-long", "6h", "41.67%", "8.3"),
+    ),
+    step=60 * 60,
+)
+
+GROUPS = [FAST, FAST_LATER, NEAR, HOLDS, TRAFFIC, APART, SERVERS]

@@ -23,6 +23,7 @@ COMPARISONS = {
 }
 SET_OPERATORS = {"and": "unless", "unless": "and", "or": "and"}
 LABEL_LISTS = {"by", "without", "on", "ignoring", "group_left", "group_right"}
+TWO = 2  # colons in the name of a recorded series
 KEYWORDS = LABEL_LISTS | SET_OPERATORS.keys() | {"bool", "offset"}
 TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\])*")
@@ -106,16 +107,18 @@ def duration(text: str) -> Iterator[str]:
 
 
 def raw(pieces: Sequence[Token]) -> bool:
-    """Whether the aggregation whose labels these begin with reads a series as it was scraped."""
+    """Whether the aggregation whose labels these begin with reads a series as it was scraped, not aggregated before."""
     depth = 0
     for one in pieces[next(at for at, piece in enumerate(pieces) if piece.text == ")") + 1 :]:
         depth += {"(": 1, ")": -1}.get(one.text, 0)
+        if one.text == "by":
+            return False
         if (
             one.kind == "name"
             and not one.matcher
             and one.text.startswith(("vllm", "ray_", "tidegauge_", "DCGM_", "up"))
         ):
-            return one.text.count(":") < 2
+            return one.text.count(":") < TWO
         if depth == 0:
             break
     return False

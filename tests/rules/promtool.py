@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote_plus
@@ -122,11 +122,12 @@ class Group:
         """Recorded series and alerts that the group checks."""
         return {*(one.recorded.name for one in self.values), *(one.name for one in self.alerts), *self.extra}
 
-    def as_yaml(self) -> dict[str, Any]:
+    def as_yaml(self, read: Container[str]) -> dict[str, Any]:
+        """For promtool, with the series that something reads."""
         return {
             "name": self.name,
             "interval": f"{self.step}s",
-            "input_series": list(self.series),
+            "input_series": [one for one in self.series if one["series"].partition("{")[0] in read],
             "promql_expr_test": [value.as_yaml() for value in self.values],
             "alert_rule_test": [alert.as_yaml() for alert in self.alerts],
         }
@@ -184,12 +185,17 @@ def run(binary: str, rules: dict[str, Any], groups: Iterable[Group], folder: Pat
     """What promtool says against *rules*: empty if it has nothing to say."""
     groups = list(groups)
     (every,) = {group.every or group.step for group in groups}
+    every_rule = [rule for group in rules["groups"] for rule in group["rules"]]
+    told = "".join(str(rule.get("annotations", "")) for rule in every_rule)
+    given = {one["series"].partition("{")[0] for group in groups for one in group.series}
+    read = {name for rule in every_rule for name in reads(rule["expr"])}
+    read |= {name for group in groups for name in group.asked} | {name for name in given if name in told}
     (folder / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
     test = {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": f"{every}s",
         "group_eval_order": [group["name"] for group in rules["groups"]],
-        "tests": [group.as_yaml() for group in groups],
+        "tests": [group.as_yaml(read) for group in groups],
     }
     (folder / "test.yaml").write_text(json.dumps(test), encoding="utf-8")
     done = subprocess.run(
