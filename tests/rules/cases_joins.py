@@ -97,8 +97,8 @@ def said(subject: dict[str, str], by: tuple[float, float]) -> list[Series]:
         one
         for instance, scale in zip(TWO, by, strict=True)
         for one in split_rows(
-            40, late=0.4 * scale, late_seconds=10 * scale, edge=0.3 * scale, impact=0.48 * scale, p50=1 * scale, p90=8 * scale,
-            instance=instance, **subject,
+            40, late=0.4 * scale, late_seconds=10 * scale, edge=0.3 * scale, impact=0.48 * scale, p50=scale,
+            p90=8 * scale, instance=instance, **subject,
         )
     ]  # fmt: skip
 
