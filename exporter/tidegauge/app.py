@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tidegauge import config as cf
 from tidegauge import vllm
+from tidegauge.catalogue import thresholds as th
 from tidegauge.clock import Clock, SystemClock
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.queueing import Limits
@@ -47,7 +48,7 @@ class Exporter:
         since = clock.now()
         states = [_state(one, config, since) for one in config.backends]
         told = config.callers
-        edge = config.thresholds["caller_edge_seconds"]
+        edge = config.thresholds[th.CALLER_EDGE_SECONDS.key]
         callers = CallersState(config.window, edge, told.max_fleets, told.max_callers)
         self._callers = callers
         self._rates = Rates(told.max_rate, told.max_fleets * told.max_callers)
@@ -210,17 +211,17 @@ def settings(config: cf.Config) -> Settings:
     """What derivation needs of *config*."""
     thresholds = config.thresholds
     limits = Limits(
-        min_requests=thresholds["min_requests"],
-        late_low=thresholds["bimodal_late_low"],
-        late_high=thresholds["bimodal_late_high"],
-        split=thresholds["bimodal_split"],
-        impact=thresholds["page_impact"],
+        min_requests=thresholds[th.MIN_REQUESTS.key],
+        late_low=thresholds[th.BIMODAL_LATE_LOW.key],
+        late_high=thresholds[th.BIMODAL_LATE_HIGH.key],
+        split=thresholds[th.BIMODAL_SPLIT.key],
+        impact=thresholds[th.PAGE_IMPACT.key],
     )
     return Settings(
         window=config.window,
         limits=limits,
-        disagree=thresholds["sources_disagree"],
-        kv_full=thresholds["kv_full"],
+        disagree=thresholds[th.SOURCES_DISAGREE.key],
+        kv_full=thresholds[th.KV_FULL.key],
         rosters=config.callers.roster,
         ceilings=config.callers.ceilings,
     )
@@ -229,7 +230,7 @@ def settings(config: cf.Config) -> Settings:
 def _state(one: cf.Backend, config: cf.Config, since: float) -> BackendState:
     pinned = Pinned(one.kv_cache_capacity_tokens, one.max_num_seqs, one.max_num_batched_tokens, one.max_model_len)
     backend = Backend(one.name, one.fleet, pinned, one.p90_prompt_tokens)
-    return BackendState(backend, config.window, config.length_window, since)
+    return BackendState(backend, config.window, config.length_window, since, config.thresholds[th.KV_FULL.key])
 
 
 def _prefixes(config: cf.Config) -> tuple[str, ...]:

@@ -319,7 +319,7 @@ MUTANTS = (
     Mutant(
         "plateau of a dead process",
         "state/backend.py",
-        "        self._slots = ObservedSlots()\n        self._served",
+        "        self._slots = ObservedSlots(self._kv_full)\n        self._served",
         "        self._served",
         ("slots",),
     ),

@@ -102,6 +102,16 @@ class TestBooking:
 
         assert 31 == named(one.figures())["a"].models[0].queue.requests
 
+    @pytest.mark.parametrize(("kv_full", "slots"), [(0.6, None), (0.8, 8.0)])
+    def test_full_cache_is_what_the_configuration_says(self, tmp_path, kv_full, slots):
+        """Requests that wait at a usage of 0.7 wait for a slot only if that is not full."""
+        one = exporter(tmp_path, ManualClock(2000.0), more=f"thresholds:\n  kv_full: {kv_full}")
+        values = {vllm.RUNNING: 8.0, vllm.WAITING: 2.0, vllm.KV_USAGE: 0.7}
+        for second in range(5):
+            one.book("a", Fetched(2010.0 + second, 0.1, exposition({}, start=2001.0, values=values)))
+
+        assert slots == named(one.figures())["a"].history.observed_slots
+
 
 class TestOverARestart:
     def test_facts_and_fan_outs_are_kept(self, tmp_path):

@@ -56,6 +56,15 @@ class TestPlateau:
         """Without a queue, or without KV cache to spare, something else holds running where it is."""
         assert None is observed(*[row] * 20)
 
+    def test_full_is_what_was_configured(self):
+        """A usage that is below the default may be full by the configuration, and the other way round."""
+        for kv_full, expected in ((0.6, None), (0.95, 8.0)):
+            slots = ObservedSlots(kv_full)
+            for _ in range(OFTEN):
+                slots.see(8.0, 4.0, 0.92)
+
+            assert expected == slots.value
+
     def test_memory_is_bounded(self):
         """Ten thousand different numbers."""
         slots = ObservedSlots()

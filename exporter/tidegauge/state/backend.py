@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from tidegauge import vllm
+from tidegauge.catalogue import thresholds as th
 from tidegauge.model import CacheConfig, Identity, Page, Pinned, SeriesKey, StartupFacts
 from tidegauge.state.gauges import Gauges, engines_of, gauges_of
 from tidegauge.state.increases import Increase, Increases
@@ -103,9 +104,14 @@ class Step:
 
 
 class BackendState:
-    """The history of one backend. *span* and *length_span* are window lengths in seconds; *since* as in `Increases`."""
+    """The history of one backend.
 
-    def __init__(self, backend: Backend, span: float, length_span: float, since: float) -> None:
+    *span* and *length_span* are window lengths in seconds, *since* as in `Increases`, *kv_full* as in `ObservedSlots`.
+    """
+
+    def __init__(
+        self, backend: Backend, span: float, length_span: float, since: float, kv_full: float = th.KV_FULL.value
+    ) -> None:
         self.backend = backend
         self._increases = Increases(span, since)
         self._window = Window(span)
@@ -128,7 +134,8 @@ class BackendState:
         self._served = Pinned()
         self._version: str | None = None
         self._waited: Counter[str] = Counter()
-        self._slots = ObservedSlots()
+        self._kv_full = kv_full
+        self._slots = ObservedSlots(kv_full)
 
     @property
     def up(self) -> bool | None:
@@ -247,7 +254,7 @@ class BackendState:
         """The facts of the old process do not hold for the new one, unless the log has moved on too."""
         self._restarts += 1
         self._restarted_at = at
-        self._slots = ObservedSlots()
+        self._slots = ObservedSlots(self._kv_full)
         self._served, self._version, self._remembered = Pinned(), None, None
         if self._startup is not None and self._startup.run == self._used_run:
             self._stale_run = self._startup.run

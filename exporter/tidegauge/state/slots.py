@@ -11,14 +11,18 @@ _VALUES: Final = 4096
 
 
 class ObservedSlots:
-    """Follows one server process. What it finds is a lower bound: the token budget of a step may hold running lower."""
+    """Follows one server process. What it finds is a lower bound: the token budget of a step may hold running lower.
 
-    def __init__(self) -> None:
+    From a KV usage of *kv_full* on there is no cache to spare.
+    """
+
+    def __init__(self, kv_full: float = th.KV_FULL.value) -> None:
+        self._kv_full = kv_full
         self._seen: Counter[float] = Counter()
 
     def see(self, running: float | None, waiting: float | None, kv_usage: float | None) -> None:
         """Take one page's gauges; an unknown one says nothing."""
-        if not running or not waiting or kv_usage is None or kv_usage >= th.KV_FULL.value:
+        if not running or not waiting or kv_usage is None or kv_usage >= self._kv_full:
             return
         if running in self._seen or len(self._seen) < _VALUES:
             self._seen[running] += 1
