@@ -89,9 +89,7 @@ class Pages:
         """The page of one poll."""
         rise = poll * (1 + kind)
         return "".join(
-            f"{head} {number}\n"
-            if head.startswith("process_start") or "_info" in head
-            else f"{head} {float(number) + rise!r}\n"
+            f"{head} {number}\n" if self._still(head) else f"{head} {float(number) + rise!r}\n"
             for head, _, number in self._lines
         )
 

@@ -28,7 +28,6 @@ from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
 UID: Final = "tidegauge-latency"
-SERVER_STAGES: Final = tuple(stage for stage in lb.STAGES if stage != lb.CLIENT)
 CUTS: Final = {"10 %": "0.1", "25 %": "0.25", "50 %": "0.5", "75 %": "0.75", "all of it": "1"}
 SIDES: Final = {lb.SERVER: f"{{{{{lb.BACKEND}}}}}", lb.CALLER: f"callers of {{{{{lb.FLEET}}}}}"}
 TIMES: Final = "suffix:x"
@@ -97,7 +96,7 @@ def _largest_stage() -> object:
         "The stage with the largest share of end-to-end time: nothing done to another stage can gain more than that "
         f"one has. {reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        Query(f"topk(1, {_share('~' + '|'.join(SERVER_STAGES))})", "{{stage}}", instant=True),
+        Query(f"topk(1, {_share('~' + '|'.join(lb.SERVER_STAGES))})", "{{stage}}", instant=True),
         named=True,
         decimals=1,
     )
@@ -159,7 +158,7 @@ def _stage_means() -> object:
     client = select(ex.STAGE_SECONDS, stage=lb.CLIENT)
     queries = [
         Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), _REQUESTS, lb.STAGE), "{{stage}}")
-        for stage in SERVER_STAGES
+        for stage in lb.SERVER_STAGES
     ]
     return p.graph(
         7,
@@ -180,7 +179,7 @@ def _stage_shares() -> object:
         "Summed time in the stage over summed end-to-end time. The four add up to 1. "
         f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        [Query(_share(stage), "{{stage}}") for stage in SERVER_STAGES],
+        [Query(_share(stage), "{{stage}}") for stage in lb.SERVER_STAGES],
         stack="normal",
         limits=(0, 1),
         overrides=coloured(STAGE_COLOURS),
@@ -214,7 +213,7 @@ def _gain_ceilings() -> object:
         "The most that end-to-end time can fall when that fraction of the stage is removed. Choose it at the top. "
         f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        [Query(f"{_share(stage)} * $cut", "{{stage}}", instant=True) for stage in SERVER_STAGES],
+        [Query(f"{_share(stage)} * $cut", "{{stage}}", instant=True) for stage in lb.SERVER_STAGES],
         overrides=coloured(STAGE_COLOURS),
     )
 
@@ -333,7 +332,7 @@ def _backend_table() -> object:
     def per_backend(series: Recorded, **labels: str) -> str:
         return by("max", select(series, **labels), lb.BACKEND, lb.MODEL_NAME)
 
-    stages = [Column(stage, per_backend(rc.STAGE_MEAN, stage=stage), "s") for stage in SERVER_STAGES]
+    stages = [Column(stage, per_backend(rc.STAGE_MEAN, stage=stage), "s") for stage in lb.SERVER_STAGES]
     late = per_backend(rc.LATE_RATIO, where=lb.SERVER)
     columns = [
         Column("requests", per_backend(rc.WINDOW_REQUESTS), "short"),

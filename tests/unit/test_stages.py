@@ -4,7 +4,8 @@ import pytest
 
 from tests.builders import histogram, requests, spread, totals
 from tidegauge import vllm
-from tidegauge.derive.stages import SERVER_STAGES, Stages, combine, decompose, mean
+from tidegauge.catalogue.labels import SERVER_STAGES
+from tidegauge.derive.stages import Stages, combine, decompose, mean
 
 # The case's window: 528 requests, means of 3.75, 2.78, 13.72 and 20.47 s.
 CASE = {"queue": 3.75, "prefill": 2.78, "decode": 13.72, "e2e": 20.47}

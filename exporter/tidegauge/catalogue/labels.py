@@ -46,13 +46,13 @@ LABELS = {
     GPU: "seen or unseen: whether GPU figures were part of the evidence",
 }
 
-STAGES = ("client", "queue", "prefill", "decode", "other")
-SOURCES = ("config", "metrics", "log", "server_info", "observed", "reported", "inferred")
+SERVER_STAGES = ("queue", "prefill", "decode", "other")
+STAGES = ("client", *SERVER_STAGES)
+FACT_SOURCES = ("config", "metrics", "log", "server_info", "observed")
+"""Sources of facts about a server, the most trusted first."""
+SOURCES = (*FACT_SOURCES, "reported", "inferred")
 BASES = ("p90_prompt", "p90_prompt_and_output", "context_window")
 CAUSES = ("caller", "deferred", "kv_cache", "sequence_slots", "prefill_budget", "unknown")
-SIGNALS = ("queue_late", "running", "prefix_hit")
-SLIS = ("ttft", "tpot", "e2e")
-LEVELS = ("scheduling", "memory", "compute", "false_compute", "communication", "none", "unknown")
 STATES = ("clips", "inert", "unmeasured")
 SERVER = "server"
 CALLER = "caller"

@@ -8,7 +8,7 @@ from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.collectors.families import Row, by_label, family
 from tidegauge.derive.figures import Figures
-from tidegauge.derive.stages import SERVER_STAGES, Stages
+from tidegauge.derive.stages import Stages
 
 
 def collect(figures: Figures) -> Iterator[Metric]:
@@ -27,7 +27,7 @@ def collect(figures: Figures) -> Iterator[Metric]:
 
 
 def _shares(stages: Stages, labels: dict[str, str]) -> list[Row]:
-    return [({**labels, lb.STAGE: stage}, stages.share(stage)) for stage in SERVER_STAGES]
+    return [({**labels, lb.STAGE: stage}, stages.share(stage)) for stage in lb.SERVER_STAGES]
 
 
 def _client(figures: Figures) -> list[Row]:

@@ -6,15 +6,11 @@ them over-promises as soon as the mix changes.
 
 from collections.abc import Sequence
 from math import floor, isfinite
-from typing import Final
 
 import attrs
 
 from tidegauge.catalogue import thresholds as th
 from tidegauge.model import CacheConfig, Pinned, StartupFacts
-
-TRUST: Final = ("config", "metrics", "log", "server_info", "observed")
-"""Sources of facts, the most trusted first; a sum of facts is no better than its worst source."""
 
 
 @attrs.frozen

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
+from tidegauge.catalogue.labels import FACT_SOURCES
 from tidegauge.derive import ceiling as ceilings
 from tidegauge.derive.backends import BackendFigures
-from tidegauge.derive.capacity import TRUST
 from tidegauge.derive.ceiling import BarrierFigures, Ceiling, State
 from tidegauge.derive.fleet import Skew, skew
 from tidegauge.derive.inference import Inferred
@@ -133,7 +133,8 @@ def _ceilings(
     # An observed plateau is a lower bound of the slots: as a ceiling it would clip what the server takes.
     known = [slot for slot in slots if slot is not None and slot.source != "observed"]
     if known and len(known) == len(slots):
-        source = max((slot.source for slot in known), key=TRUST.index)
+        # A sum is no better than its worst part.
+        source = max((slot.source for slot in known), key=FACT_SOURCES.index)
         found.append(Ceiling("server", sum(slot.value for slot in known), source))
     return tuple(found)
 

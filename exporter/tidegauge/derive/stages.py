@@ -5,11 +5,11 @@ from typing import Final
 import attrs
 
 from tidegauge import vllm
+from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.state.windows import Totals
 
-SERVER_STAGES: Final = ("queue", "prefill", "decode", "other")
-ENGINE_STAGES: Final = ("queue", "prefill", "decode")
 _FAMILY: Final = {"queue": vllm.QUEUE, "prefill": vllm.PREFILL, "decode": vllm.DECODE}
+ENGINE_STAGES: Final = tuple(_FAMILY)
 
 
 @attrs.frozen

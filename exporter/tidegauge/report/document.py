@@ -2,13 +2,14 @@
 
 from typing import Any, Final
 
+from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.backends import BackendFigures, ModelFigures
 from tidegauge.derive.capacity import Fact
 from tidegauge.derive.ceiling import BarrierFigures, Order
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.fleets import FleetFigures
 from tidegauge.derive.queueing import QueueSplit
-from tidegauge.derive.stages import ENGINE_STAGES, SERVER_STAGES, Stages
+from tidegauge.derive.stages import ENGINE_STAGES, Stages
 
 FORMAT: Final = 1
 CUTS: Final = (0.1, 0.25, 0.5, 0.75, 1.0)

@@ -6,7 +6,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tidegauge.derive.stages import ENGINE_STAGES, SERVER_STAGES
+from tidegauge.catalogue.labels import SERVER_STAGES
+from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
 from tidegauge.report.verdicts import best_barriers, verdicts
 
