@@ -125,6 +125,7 @@ def _config(path: str) -> config.Config:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    _refuse_unasked(arguments)
     if arguments.capture:
         answer = document(_replayed(arguments))
     elif arguments.exporter:
@@ -133,6 +134,18 @@ def _report(arguments: argparse.Namespace) -> int:
         answer = document(asyncio.run(live.from_backends(arguments.backend, arguments.seconds, _fleets(arguments))))
     _print(answer, as_json=arguments.json)
     return 0 if _anything(answer) else 1
+
+
+def _refuse_unasked(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for an option that would be passed over in silence."""
+    for option, given, source, fits in (
+        ("--log", arguments.log, "--capture", arguments.capture),
+        ("--for", arguments.seconds, "--backend", arguments.backend),
+        ("--fleet", arguments.fleet, "--capture or --backend", not arguments.exporter),
+    ):
+        if given and not fits:
+            msg = f"{option} goes with {source} only"
+            raise UsageError(msg)
 
 
 def _replayed(arguments: argparse.Namespace) -> Figures:

@@ -402,6 +402,9 @@ class TestCommand:
             (["--capture", "DIR/a.x", "--log", "b=DIR/a.x"], "--log b="),
             (["--capture", "DIR/a.x", "--fleet", "f=b"], "no capture is named b"),
             (["--capture", "DIR/a.x", "--fleet", "f"], "expected NAME=BACKEND"),
+            (["--capture", "DIR/a.x", "--for", "5"], "--for goes with --backend only"),
+            (["--backend", "http://127.0.0.1:9", "--log", "a=DIR/a.x"], "--log goes with --capture only"),
+            (["--exporter", "http://127.0.0.1:9", "--fleet", "f=a"], "--fleet goes with --capture or --backend only"),
         ],
     )
     def test_wrong_calls_name_what_is_wrong(self, tmp_path, capsys, arguments, message):
