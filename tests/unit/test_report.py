@@ -30,6 +30,7 @@ NAMES = {  # keys below which names depend on the data, and how deep
     "prompt_tokens": 1,
     "output_tokens": 1,
     "clipped_ratio": 1,
+    "counts": 1,
     "waves": 1,
     "seconds": 1,
     "share": 1,

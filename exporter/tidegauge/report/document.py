@@ -8,6 +8,7 @@ from tidegauge.derive.capacity import Fact
 from tidegauge.derive.ceiling import BarrierFigures, Order
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.fleets import FleetFigures
+from tidegauge.derive.inference import Inferred
 from tidegauge.derive.queueing import QueueSplit
 from tidegauge.derive.stages import ENGINE_STAGES, Stages
 
@@ -44,6 +45,7 @@ def _fleet(fleet: FleetFigures) -> Document:
         "narrowest_request_capacity": dict(fleet.narrowest),
         "caller_queue": _queue(fleet.caller_queue),
         "barriers": [_barriers(one) for one in fleet.barriers],
+        "inference": _inference(fleet.inferred),
         "burstiness": fleet.inferred.burstiness if fleet.inferred else None,
         "natural_bound": {"value": fleet.natural_bound[0], "source": fleet.natural_bound[1]}
         if fleet.natural_bound
@@ -140,6 +142,13 @@ def _barriers(one: BarrierFigures) -> Document:
         "waves": {kind: _order(order) for kind, order in one.waves.items()},
         "clipped_ratio": dict(one.clipped),
     }
+
+
+def _inference(inferred: Inferred | None) -> Document | None:
+    if inferred is None:
+        return None
+    found = inferred.confidence
+    return {"sure": found.sure, "confidence": found.log_ratio, "counts": dict(found.counts)}
 
 
 def _order(order: Order | None) -> Document | None:
