@@ -187,6 +187,31 @@ NO_EXCUSE = Group(
     ],
 )
 
+
+def only(host: str, family: str, at: str, **more: tuple[str, ...]) -> Pulsed:
+    """A server of which one family's sums go back."""
+    return attrs.evolve(poisoned(host, at, **more), families=(family,))
+
+
+HALF_BAD = [
+    only("q1", vllm.QUEUE, "five"),
+    only("q2", vllm.QUEUE, "five", restarts=("ten",)),
+    only("e1", vllm.E2E, "five"),
+    only("e2", vllm.E2E, "five", restarts=("ten",)),
+    attrs.evolve(only("both", vllm.E2E, "five"), model="m2"),
+]
+HALF_GOOD = [only("q3", vllm.QUEUE, "ten"), only("e3", vllm.E2E, "ten"), poisoned("both")]
+ONE_FAMILY = Group(
+    "a share needs both of its sums to be true, in its own window, model by model",
+    [one for server in (*HALF_BAD, *HALF_GOOD) for one in server.series()],
+    [
+        exact(
+            rec.IMPACT,
+            {row(one, where="server"): one.mean(vllm.QUEUE, "5m") / one.mean(vllm.E2E, "5m") for one in HALF_GOOD},
+        ),
+    ],
+)
+
 RESTART = poisoned("r2", restarts=("fifteen",))
 MEANS_LAST = Group("means of a quarter of an hour outlive a restart in it", RESTART.series(), means([RESTART]))
 
@@ -207,4 +232,7 @@ PREFERRED = Group(
     ],
 )
 
-GROUPS = [attrs.evolve(group, every=round(AT * 60)) for group in (WINDOWS, POISONED, NO_EXCUSE, MEANS_LAST, PREFERRED)]
+GROUPS = [
+    attrs.evolve(group, every=round(AT * 60))
+    for group in (WINDOWS, POISONED, NO_EXCUSE, ONE_FAMILY, MEANS_LAST, PREFERRED)
+]

@@ -51,7 +51,7 @@ FAMILIES = tuple(SECONDS["now"])
 class Pulsed:
     """A server with *requests* per pulse; *slower* scales what the requests take.
 
-    `poisoned` are pulses at which every sum falls by half while its count rises; `restarts` are pulses before which the
+    `poisoned` are pulses at which the sums of `families` fall by half while their counts rise; `restarts` are pulses before which the
     process starts again.
     """
 
@@ -62,6 +62,7 @@ class Pulsed:
     engines: Sequence[str] = ("0",)
     poisoned: Sequence[str] = ()
     restarts: Sequence[str] = ()
+    families: Sequence[str] = FAMILIES
     counters: Mapping[str, float] = attrs.Factory(dict)
 
     @property
@@ -105,7 +106,9 @@ class Pulsed:
 
         for family in FAMILIES:
             yield rising(f"{family}_count", lambda _: 1)
-            yield rising(f"{family}_sum", lambda p, f=family: SECONDS[p][f] * self.slower, poisoned=True)
+            yield rising(
+                f"{family}_sum", lambda p, f=family: SECONDS[p][f] * self.slower, poisoned=family in self.families
+            )
             for edge in DEFAULT_EDGES.get(family, EDGES):
                 yield rising(
                     f"{family}_bucket",
