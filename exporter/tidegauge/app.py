@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,17 +16,19 @@ from tidegauge import config as cf
 from tidegauge import vllm
 from tidegauge.catalogue import thresholds as th
 from tidegauge.clock import Clock, SystemClock
+from tidegauge.complaints import Complaints
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.queueing import Limits
 from tidegauge.derive.settings import Settings
-from tidegauge.model import Pinned
+from tidegauge.model import Page, Pinned
 from tidegauge.parsing.events import Batch, Refusal
+from tidegauge.parsing.exposition import NotMetrics
 from tidegauge.parsing.logs import StartupReader
 from tidegauge.sources import endpoints, store
 from tidegauge.sources.limiterlog import TAIL, ChangeReader
 from tidegauge.sources.logfile import LogFollower, LogProgress
 from tidegauge.sources.logscan import BlockScanner
-from tidegauge.sources.scrape import Failed, Fetched, poll_forever
+from tidegauge.sources.scrape import Failed, Fetched, poll_forever, shown
 from tidegauge.sources.session import open_session
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import CallersState
@@ -34,9 +37,11 @@ from tidegauge.watch import Watch
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
 
-_LOG = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
 _SAVE_EVERY: Final = 10.0
 _LOG_EVERY: Final = 1.0
+_LONG_PAGE: Final = 256 * 1024
+"""Characters from which a page is read beside the event loop, one after the other: no backend may hold up another."""
 
 
 class Exporter:
@@ -54,8 +59,9 @@ class Exporter:
         self._rates = Rates(told.max_rate, told.max_fleets * told.max_callers)
         intervals = {one.name: one.poll_interval for one in config.backends}
         self.watch = Watch(states, settings(config), intervals, callers, _prefixes(config))
-        self._complaints: dict[str, str] = {}
+        self._complaints = Complaints(clock, _LOG)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._shown = {one.name: shown(one.url) for one in config.backends}
         self._restore()
 
     def figures(self) -> Figures:
@@ -72,10 +78,17 @@ class Exporter:
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Poll, follow logs and save until cancelled."""
+        lane = ThreadPoolExecutor(1, thread_name_prefix="tidegauge-pages")
+        try:
+            await self._run(session, lane)
+        finally:
+            lane.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, session: aiohttp.ClientSession, lane: ThreadPoolExecutor) -> None:
         async with asyncio.TaskGroup() as group:
             for one in self._config.backends:
                 group.create_task(
-                    poll_forever(session, one.target, one.poll_interval, self._clock, self._on_poll(one, session))
+                    poll_forever(session, one.target, one.poll_interval, self._clock, self._on_poll(one, session, lane))
                 )
                 if one.log is not None:
                     group.create_task(self._startup_log(one.name, Path(one.log.file)))
@@ -84,9 +97,17 @@ class Exporter:
             if self._config.state_file is not None:
                 group.create_task(self._save_forever(Path(self._config.state_file)))
 
-    def _on_poll(self, one: cf.Backend, session: aiohttp.ClientSession) -> Callable[[Fetched | Failed], None]:
-        def take(outcome: Fetched | Failed) -> None:
-            if self.book(one.name, outcome):
+    def _on_poll(
+        self, one: cf.Backend, session: aiohttp.ClientSession, lane: ThreadPoolExecutor
+    ) -> Callable[[Fetched | Failed], Awaitable[None]]:
+        async def take(outcome: Fetched | Failed) -> None:
+            if isinstance(outcome, Fetched) and len(outcome.body) > _LONG_PAGE:
+                loop = asyncio.get_running_loop()
+                read = await loop.run_in_executor(lane, self.watch.read, one.name, outcome.body)
+                fresh = self._booked(one.name, outcome, read)
+            else:
+                fresh = self.book(one.name, outcome)
+            if fresh:
                 self._spawn(self._ask(one, session))
 
         return take
@@ -95,10 +116,14 @@ class Exporter:
         """Take the outcome of one poll; true if a server process answered that was not known before."""
         if isinstance(outcome, Failed):
             self.watch.failed(name, outcome.at, outcome.seconds, outcome.reason)
-            self._complain(name, outcome.message)
+            self._complaints.tell(name, outcome.message)
             return False
-        booked = self.watch.page(name, outcome.at, outcome.seconds, outcome.body)
-        self._complain(name, booked.complaint)
+        return self._booked(name, outcome, self.watch.read(name, outcome.body))
+
+    def _booked(self, name: str, outcome: Fetched, read: Page | NotMetrics) -> bool:
+        booked = self.watch.booked(name, outcome.at, outcome.seconds, read)
+        found = f"{self._shown[name]}: expected a page of vLLM's metrics, found {booked.complaint}"
+        self._complaints.tell(name, found if booked.complaint else "")
         return booked.fresh
 
     async def _ask(self, one: cf.Backend, session: aiohttp.ClientSession) -> None:
@@ -144,7 +169,7 @@ class Exporter:
                 progress = await asyncio.to_thread(follower.poll)
             except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its subject
                 progress = LogProgress(error=f"{follower.path}: {type(error).__name__}: {error}")
-            self._complain(subject, book(progress))
+            self._complaints.tell(subject, book(progress))
             if progress.caught_up or progress.error is not None:
                 await self._clock.sleep(_LOG_EVERY)
 
@@ -166,9 +191,9 @@ class Exporter:
         try:
             store.save(path, kept)
         except store.StoreError as error:
-            self._complain("state_file", str(error))
+            self._complaints.tell("state_file", str(error))
         else:
-            self._complain("state_file", "")
+            self._complaints.tell("state_file", "")
 
     def _kept(self) -> store.Kept:
         remembered = {name: state.remembered() for name, state in self.watch.states.items()}
@@ -186,20 +211,12 @@ class Exporter:
             kept = store.load(path)
         except store.StoreError as error:
             aside = store.set_aside(path)
-            self._complain("state_file", f"{error}; kept as {aside}" if aside else str(error))
+            self._complaints.tell("state_file", f"{error}; kept as {aside}" if aside else str(error))
             return
         for name, entry in kept.backends.items():
             if name in self.watch.states:
                 self.watch.states[name].restore(entry)
         self.watch.restore(kept.largest_fan_out, kept.largest_inferred)
-
-    def _complain(self, subject: str, message: str) -> None:
-        """Log a message once until it changes; an empty one ends the complaint."""
-        if message and self._complaints.get(subject) != message:
-            _LOG.warning("%s: %s", subject, message)
-        elif not message and self._complaints.get(subject):
-            _LOG.info("%s: well again", subject)
-        self._complaints[subject] = message
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)

@@ -75,12 +75,22 @@ class Watch:
 
     def page(self, name: str, at: float, seconds: float, body: str) -> Booked:
         """Take the body of one poll."""
-        state = self.states[name]
+        return self.booked(name, at, seconds, self.read(name, body))
+
+    def read(self, name: str, body: str) -> Page | NotMetrics:
+        """What a body says, nothing booked yet; may run on another thread, once at a time for each backend."""
         try:
-            page = self._readers[name].read(body)
+            return self._readers[name].read(body)
         except NotMetrics as error:
-            self.failed(name, at, seconds, "not_metrics")
-            return Booked(fresh=False, complaint=str(error))
+            return error
+
+    def booked(self, name: str, at: float, seconds: float, read: Page | NotMetrics) -> Booked:
+        """Take what was read of one poll."""
+        if isinstance(read, NotMetrics):
+            self.failed(name, at, seconds, read.reason)
+            return Booked(fresh=False, complaint=str(read))
+        state = self.states[name]
+        page = state.within(read, at)
         step = state.page(page, at, seconds)
         if not step.foreign:
             self._waiting(state, page, step)

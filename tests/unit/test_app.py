@@ -73,6 +73,7 @@ class TestBooking:
         assert 3 == len(messages)
         assert "nobody there" in messages[0]
         assert "Login" in messages[1]
+        assert "http://127.0.0.1:9001/metrics" in messages[1]
         assert messages[2] == "a: well again"
 
     def test_waits_for_each_backend_once(self, tmp_path):

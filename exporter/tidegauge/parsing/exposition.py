@@ -22,8 +22,21 @@ from tidegauge.parsing.layout import Layout
 class NotMetrics(ValueError):  # noqa: N818 - a finding about the body; the name is public
     """The body is no page of vLLM's: HTML, JSON, another program's or a router's page; `str()` says what was found.
 
-    At most 80 characters of the body are repeated.
+    At most 80 characters of the body are repeated. `reason` is the failed poll's.
     """
+
+    reason = "not_metrics"
+
+
+class TooMuch(NotMetrics):
+    """The body has more lines or figures than any server's page: reading it, and keeping it, has to end somewhere."""
+
+    reason = "too_large"
+
+
+MOST_LINES = 200_000
+"""Far above what 64 engines behind one address print."""
+MOST_FIGURES = 20_000
 
 
 class PageReader:
@@ -45,6 +58,8 @@ class PageReader:
         found = foreign.document(body)
         if found:
             raise NotMetrics(found)
+        if body.count("\n") > MOST_LINES:
+            raise TooMuch(f"a page of more than {MOST_LINES} lines")
         lines = body.split("\n")
         if self._layout is None or not self._layout.update(lines):
             self._layout = self._lay_out(lines)
@@ -52,6 +67,8 @@ class PageReader:
 
     def _lay_out(self, lines: list[str]) -> Layout:
         layout = Layout(lines, self._table, self._layout.series if self._layout else {})
+        if layout.figures > MOST_FIGURES:
+            raise TooMuch(f"a page with {layout.figures} figures, more than {MOST_FIGURES}")
         if layout.ours:
             return layout
         if layout.routers or not foreign.names_vllm(lines, layout.series, self._prefixes):

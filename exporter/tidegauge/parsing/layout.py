@@ -52,6 +52,11 @@ class Layout:
         self._process_start: float | None = None
         self._lay_out(known)
 
+    @property
+    def figures(self) -> int:
+        """Gauges, counters and histograms of the page."""
+        return len(self._values) + len(self._histograms)
+
     def page(self) -> Page:
         """The figures of the last page."""
         problems = self._problems | {"value": len(self._faulty)}

@@ -7,6 +7,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -17,6 +18,9 @@ from tidegauge.model import SeriesKey
 
 Part = Literal["value", "bucket", "sum", "count", "info", "start"]
 Labels = tuple[tuple[str, str], ...]
+LONGEST_VALUE: Final = 1024
+"""Characters of a label value that becomes one of ours; more is no name."""
+_OURS: Final = frozenset({vllm.MODEL_NAME, vllm.ENGINE, *chain.from_iterable(vllm.EXTRA_LABELS.values())})
 
 _SAMPLE = re.compile(
     r"""(?P<head> \s* (?P<name> [a-zA-Z_:][a-zA-Z0-9_:]* )
@@ -132,6 +136,8 @@ def _labels(text: str) -> dict[str, str]:
         if match is None or match[1] in labels:
             raise Unreadable(text)
         value = match[2]
+        if len(value) > LONGEST_VALUE and match[1] in _OURS:
+            raise Unreadable(f"{match[1]} of {len(value)} characters")
         labels[match[1]] = _ESCAPE.sub(_unescape, value) if "\\" in value else value
         position = match.end()
     return labels

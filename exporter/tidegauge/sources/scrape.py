@@ -5,7 +5,7 @@ import hashlib
 import logging
 import math
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import aiohttp
@@ -80,7 +80,7 @@ async def fetch(
 
     def failed(reason: str, message: str) -> Failed:
         at = clock.now()
-        return Failed(at, max(0.0, at - started), reason, f"{_shown(target.url)}: {message}")
+        return Failed(at, max(0.0, at - started), reason, f"{shown(target.url)}: {_printable(message)}")
 
     try:
         async with asyncio.timeout(target.timeout):
@@ -132,7 +132,7 @@ def _redirected(url: URL, location: str) -> URL:
     except ValueError:
         within = False
     if not within:
-        found = _shown(location) or "nowhere"
+        found = shown(location) or "nowhere"
         raise Unusable(
             "redirect",
             f"expected a redirect within {url.origin()}, found one to {found}; configure that URL if it is the backend",
@@ -146,7 +146,7 @@ def _status_reason(status: int) -> str:
     return exact if exact in REASONS else by_class if by_class in REASONS else "http_other"
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """The URL without user, password, query and fragment, any of which may be a secret."""
     try:
         return str(URL(url).with_user(None).with_query(None).with_fragment(None))[:200]
@@ -174,6 +174,11 @@ def _reason(error: Exception) -> str:
     return next((reason for kind, reason in _BY_CLASS if isinstance(inner, kind)), "other")
 
 
+def _printable(text: str) -> str:
+    """Foreign text in a message: what a terminal would obey, or cannot show, is spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _described(error: Exception) -> str:
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(text.split())[:200] or type(error).__name__
@@ -184,13 +189,14 @@ async def poll_forever(
     target: Target,
     interval: float,
     clock: Clock,
-    on_result: Callable[[Fetched | Failed], None],
+    on_result: Callable[[Fetched | Failed], Awaitable[None] | None],
 ) -> None:
     """Poll on a fixed schedule until cancelled and hand each outcome to `on_result`.
 
     Each backend has its own phase within the interval, derived from its name, so that many backends do not fire at
     once and the phase survives restarts. A poll that overruns its interval skips the slots it missed.
-    An error of `on_result` is logged, once until it changes, and does not end the polling.
+    `on_result` may be a coroutine, which is done before the next poll. An error of it is logged, once until it
+    changes, and does not end the polling.
     """
     contexts = TlsContexts()
     offset = phase(target.name, interval)
@@ -200,7 +206,9 @@ async def poll_forever(
         await clock.sleep(max(0.0, offset + slot * interval - clock.now()))
         result = await fetch(session, target, clock, contexts)
         try:
-            on_result(result)
+            taken = on_result(result)
+            if taken is not None:
+                await taken
         except Exception as error:  # noqa: BLE001 - a fault in what becomes of one page must not end the polling
             if repr(error) != complaint:
                 _LOG.exception("%s: outcome of a poll not taken", target.name)

@@ -13,6 +13,7 @@ import attrs
 from tidegauge import vllm
 from tidegauge.catalogue import thresholds as th
 from tidegauge.model import CacheConfig, Identity, Page, Pinned, SeriesKey, StartupFacts
+from tidegauge.state.bounds import Bounds
 from tidegauge.state.gauges import Gauges, engines_of, gauges_of
 from tidegauge.state.increases import Increase, Increases
 from tidegauge.state.slots import ObservedSlots
@@ -114,6 +115,7 @@ class BackendState:
     ) -> None:
         self.backend = backend
         self._increases = Increases(span, since)
+        self._bounds = Bounds(max(span, length_span))
         self._window = Window(span)
         self._lengths = Window(length_span, _LENGTHS)
         self._page: Page | None = None
@@ -164,6 +166,10 @@ class BackendState:
             return None
         counters = {key: value for key, value in self._page.values.items() if vllm.KINDS.get(key.family) == "counter"}
         return Identity(self.backend.name, self._at, self._page.process_start, counters)
+
+    def within(self, page: Page, at: float) -> Page:
+        """The page without models and reasons that are too many to keep."""
+        return self._bounds.within(page, at)
 
     def page(self, page: Page, at: float, seconds: float) -> Step:
         """Book a usable page."""

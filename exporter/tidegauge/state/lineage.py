@@ -6,7 +6,7 @@ counts fell is not of the process before, unless it goes on where another one wa
 
 from collections.abc import Mapping
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -17,6 +17,10 @@ CLOCK_SKEW_SECONDS: Final = 60.0
 """How far the clocks of exporter and server may differ when a process start is compared with a poll."""
 PATIENCE: Final = 20
 """Pages in a row that another server must answer before it is the one to follow; so long, too, it is remembered."""
+
+MOST_KEPT: Final = 40_000
+"""Figures of one backend that are remembered, those that its last page lacked among them."""
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -146,10 +150,15 @@ def remembered(base: Baseline | None, page: Page, at: float) -> Baseline:
     return Baseline(
         at,
         base.process_start if page.process_start is None else page.process_start,
-        {**base.counters, **counters},
-        {**base.histograms, **kept},
+        _bounded({**base.counters, **counters}, counters),
+        _bounded({**base.histograms, **kept}, page.histograms),
         not page.problems,
     )
+
+
+def _bounded(kept: Mapping[SeriesKey, T], now: Mapping[SeriesKey, T]) -> Mapping[SeriesKey, T]:
+    """*kept*, but *now* alone where engines come and go for ever: what is gone must not pile up."""
+    return kept if len(kept) <= MOST_KEPT else now
 
 
 def poorer(now: Histogram, before: Histogram) -> bool:
