@@ -51,8 +51,8 @@ FAMILIES = tuple(SECONDS["now"])
 class Pulsed:
     """A server with *requests* per pulse; *slower* scales what the requests take.
 
-    `poisoned` are pulses at which the sums of `families` fall by half while their counts rise; `restarts` are pulses before which the
-    process starts again.
+    `poisoned` are pulses at which the sums of `families` fall by half while their counts rise; `restarts` are pulses
+    before which the process starts again.
     """
 
     host: str
