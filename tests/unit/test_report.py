@@ -200,7 +200,7 @@ class TestVerdicts:
             "The queue of 10.0.0.1:8000 is split: 40% wait at least",
             "The caller's ceiling of 16 clips",
             "10.0.0.1:8000 is the slowest backend: 3.14 times 10.0.0.2:8000",
-            "The sources of the KV capacity of 10.0.0.1:8000 differ",
+            "The sources of the KV capacity of 10.0.0.1:8000 disagree",
             "sum_fell 1",
             "In 10.0.0.1:8000 requests waited 524 s in all, 250 s of it for KV-cache space.",
             "Preempted requests of 10.0.0.1:8000 waited again, about 41 s that vLLM books as decode (an estimate).",

@@ -66,7 +66,10 @@ KV_CAPACITY = _series(
     lb.SOURCE,
 )
 KV_DISAGREE = _series(
-    "kv_cache_sources_disagree", "gauge", "1 if two sources of the KV capacity differ by over 1 %.", lb.BACKEND
+    "kv_cache_sources_disagree",
+    "gauge",
+    "1 if two sources of the KV capacity differ by more than sources_disagree, else 0.",
+    lb.BACKEND,
 )
 MAX_NUM_SEQS = _series(
     "max_num_seqs",

@@ -148,7 +148,7 @@ def _inference(inferred: Inferred | None) -> Document | None:
     if inferred is None:
         return None
     found = inferred.confidence
-    return {"sure": found.sure, "confidence": found.log_ratio, "counts": dict(found.counts)}
+    return {"sure": found.sure, "counts": dict(found.counts)}
 
 
 def _order(order: Order | None) -> Document | None:

@@ -139,7 +139,7 @@ def _faults(backends: list[Document]) -> Iterator[str]:
         if one["twin_of"]:
             yield f"{one['name']} and {one['twin_of']} are one server: its capacity is counted once."
         if one["kv_cache_sources_disagree"]:
-            yield f"The sources of the KV capacity of {one['name']} differ by over 1 %."
+            yield f"The sources of the KV capacity of {one['name']} disagree."
         if one["up"] is False:
             yield f"{one['name']} does not answer."
         if one["dropped_intervals"]:
