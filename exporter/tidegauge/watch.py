@@ -159,9 +159,9 @@ class Watch:
         ):
             return
         history = state.history(step.increase.at)
-        slots = server_facts(evidence_of(history), self._settings.disagree).max_num_seqs
-        certain = slots.value / max(history.engines, 1) if slots is not None and slots.source != "observed" else None
-        pressure = Pressure(certain, self._settings.kv_full)
+        slots = server_facts(evidence_of(history), self._settings.disagree).slots
+        per_engine = slots.value / max(history.engines, 1) if slots is not None else None
+        pressure = Pressure(per_engine, self._settings.kv_full)
         longest = max(LONGEST_STEP, 2 * self._intervals[state.backend.name])
         causes = waiting_seconds(step.before, page, step.increase.seconds, pressure, longest)
         state.waited(step.increase.at, causes)

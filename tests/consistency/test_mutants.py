@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "observed plateau as a limit",
         "derive/capacity.py",
-        'facts.max_num_seqs.value if facts.max_num_seqs and facts.max_num_seqs.source != "observed" else None',
+        "facts.slots.value if facts.slots else None",
         "facts.max_num_seqs.value if facts.max_num_seqs else None",
         ("capacity",),
     ),
@@ -214,8 +214,8 @@ MUTANTS = (
     Mutant(
         "observed slots as a ceiling",
         "derive/fleets.py",
-        'known = [slot for slot in slots if slot is not None and slot.source != "observed"]',
-        "known = [slot for slot in slots if slot is not None]",
+        "slots = [one.facts.slots for one in counted]",
+        "slots = [one.facts.max_num_seqs for one in counted]",
         ("figures",),
     ),
     Mutant(
@@ -298,8 +298,8 @@ MUTANTS = (
     Mutant(
         "slots observed taken for known",
         "watch.py",
-        'if slots is not None and slots.source != "observed" else None',
-        "if slots is not None else None",
+        "server_facts(evidence_of(history), self._settings.disagree).slots",
+        "server_facts(evidence_of(history), self._settings.disagree).max_num_seqs",
         ("watch",),
     ),
     Mutant(

@@ -35,6 +35,12 @@ class ServerFacts:
     max_num_batched_tokens: Fact | None = None
     max_model_len: Fact | None = None
 
+    @property
+    def slots(self) -> Fact | None:
+        """The sequence slots where they limit; what was only observed is a lower bound and limits nothing."""
+        known = self.max_num_seqs
+        return known if known is not None and known.source != "observed" else None
+
 
 def kv_from_metrics(configs: Sequence[CacheConfig], engines: int = 1) -> float | None:
     """Sum of `kv_cache_size_tokens` over the engines (vLLM 0.24 and later); None unless each of *engines* tells."""
@@ -132,12 +138,12 @@ def request_capacity(facts: ServerFacts, p90_prompt: float | None, p90_output: f
 
     `p90_prompt`: min(floor(KV / p90 prompt), slots), so 14 for 1,490,818 tokens, 100,000 and 160;
     `p90_prompt_and_output`: likewise with what the answer adds; `context_window`: min(KV / longest context, slots),
-    unrounded, 11.37 for 131,072. Unknown slots limit nothing here; an observed lower bound is not a limit either.
+    unrounded, 11.37 for 131,072. Unknown slots limit nothing here.
     """
     if facts.kv_tokens is None:
         return {}
     kv = facts.kv_tokens.value
-    slots = facts.max_num_seqs.value if facts.max_num_seqs and facts.max_num_seqs.source != "observed" else None
+    slots = facts.slots.value if facts.slots else None
     capacity: dict[str, float] = {}
     if p90_prompt:
         capacity["p90_prompt"] = _capped(floor(kv / p90_prompt), slots)

@@ -129,9 +129,8 @@ def _ceilings(
         found.append(Ceiling("client", float(settings.ceilings[name]), "config"))
     elif inferred is not None and inferred.plateau is not None:
         found.append(Ceiling("client", inferred.plateau, "observed"))
-    slots = [one.facts.max_num_seqs for one in counted]
-    # An observed plateau is a lower bound of the slots: as a ceiling it would clip what the server takes.
-    known = [slot for slot in slots if slot is not None and slot.source != "observed"]
+    slots = [one.facts.slots for one in counted]
+    known = [slot for slot in slots if slot is not None]
     if known and len(known) == len(slots):
         # A sum is no better than its worst part.
         source = max((slot.source for slot in known), key=FACT_SOURCES.index)
