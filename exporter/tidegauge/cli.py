@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -19,9 +20,13 @@ from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
+from tidegauge.sources import regular
 from tidegauge.sources.captures import BadCaptureError
 
 _EXIT_USAGE: Final = 2
+_EXIT_PIPE: Final = 128 + signal.SIGPIPE
+_LONGEST_CONFIG: Final = 1024 * 1024
+_SHORTEST_INTERVAL: Final = 0.05
 
 
 class UsageError(Exception):
@@ -31,9 +36,18 @@ class UsageError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 on success, 1 if what it asked could not be had, 2 for a wrong call or configuration."""
     arguments = _parser().parse_args(argv)
+    if sys.stdout is None and arguments.run is not _serve:
+        print("tidegauge: expected an open standard output, found it closed", file=sys.stderr)
+        return 1
     logging.basicConfig(level=arguments.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has enough (`| head`); what is still buffered must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _EXIT_PIPE
     except (UsageError, config.ConfigError, BadCaptureError, rules.RulesError) as error:
         print(f"tidegauge: {error}", file=sys.stderr)
         return _EXIT_USAGE
@@ -42,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,15 +81,15 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--log", action="append", default=[], metavar="NAME=FILE", help="startup log of a backend")
     report.add_argument("--fleet", action="append", default=[], metavar="NAME=A,B", help="backends that are one fleet")
     report.add_argument(
-        "--for", dest="seconds", type=float, default=0.0, metavar="SECONDS", help="watch servers so long"
+        "--for", dest="seconds", type=_seconds, default=0.0, metavar="SECONDS", help="watch servers so long"
     )
     report.add_argument("--json", action="store_true", help="the report as JSON")
     report.set_defaults(run=_report)
 
     record = commands.add_parser("record", help="write the raw pages of servers to captures")
     record.add_argument("--backend", action="append", required=True, metavar="[NAME=]URL")
-    record.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
-    record.add_argument("--interval", type=float, default=1.0, metavar="SECONDS")
+    record.add_argument("--for", dest="seconds", type=_seconds, default=60.0, metavar="SECONDS")
+    record.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS")
     record.add_argument("--out", default=".", metavar="DIR", help="folder for NAME.scrapes.gz")
     record.set_defaults(run=_record)
 
@@ -89,6 +104,24 @@ def _parser() -> argparse.ArgumentParser:
     render.add_argument("-o", "--out", required=True, metavar="DIR")
     render.set_defaults(run=_render)
     return parser
+
+
+def _seconds(text: str) -> float:
+    """A time that passes: neither negative nor endless, which `float` would take."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds of at least 0, found {text!r}")
+    return value
+
+
+def _interval(text: str) -> float:
+    value = _seconds(text)
+    if value < _SHORTEST_INTERVAL:
+        raise argparse.ArgumentTypeError(f"expected at least {_SHORTEST_INTERVAL} seconds, found {text!r}")
+    return value
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -117,10 +150,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _config(path: str) -> config.Config:
     try:
-        content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise UsageError(msg) from error
+        content = regular.read_text(Path(path), _LONGEST_CONFIG)
+    except regular.UnreadableError as error:
+        raise UsageError(str(error)) from error
     return config.load(content, path, os.environ)
 
 
@@ -128,12 +160,38 @@ def _report(arguments: argparse.Namespace) -> int:
     _refuse_unasked(arguments)
     if arguments.capture:
         answer = document(_replayed(arguments))
-    elif arguments.exporter:
-        answer = asyncio.run(live.from_exporter(arguments.exporter))
+        _complain_of_empty(answer, arguments.capture)
+    elif arguments.backend:
+        fleets = _fleets(arguments)
+        names = [one.name for one in config.for_urls(arguments.backend).backends]
+        if unknown := fleets.keys() - set(names):
+            raise UsageError(f"--fleet: no backend is named {min(unknown)} ({', '.join(names)})")
+        answer = document(asyncio.run(live.from_backends(arguments.backend, arguments.seconds, fleets)))
     else:
-        answer = document(asyncio.run(live.from_backends(arguments.backend, arguments.seconds, _fleets(arguments))))
+        return _from_exporter(arguments)
     _print(answer, as_json=arguments.json)
     return 0 if _anything(answer) else 1
+
+
+def _from_exporter(arguments: argparse.Namespace) -> int:
+    answer = asyncio.run(live.from_exporter(arguments.exporter))
+    try:
+        _print(answer, as_json=arguments.json)
+        return 0 if _anything(answer) else 1
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        # Whoever answered calls it a report; the keys tell otherwise.
+        found = f"{type(error).__name__} {error}"[:100]
+        raise UsageError(
+            f"{arguments.exporter}: expected a tidegauge's report, found something else ({found})"
+        ) from error
+
+
+def _complain_of_empty(answer: Document, given: Sequence[str]) -> None:
+    """Say which captures gave no page at all, and why."""
+    for one, path in zip(answer["backends"], map(_after, given), strict=True):
+        if not _anything({"backends": [one]}):
+            why = ", ".join(f"{reason} {count} times" for reason, count in one["failed_polls"].items()) or "no poll"
+            print(f"tidegauge: {path}: expected pages of vLLM's metrics, found none ({why})", file=sys.stderr)
 
 
 def _refuse_unasked(arguments: argparse.Namespace) -> None:
@@ -149,6 +207,9 @@ def _refuse_unasked(arguments: argparse.Namespace) -> None:
 
 
 def _replayed(arguments: argparse.Namespace) -> Figures:
+    for given in arguments.capture:
+        if not _name(given) or not _after(given):
+            raise UsageError(f"--capture {given}: expected FILE or NAME=FILE")
     paths = {_name(given): Path(_after(given)) for given in arguments.capture}
     if len(paths) < len(arguments.capture):
         msg = "two captures have the same name; give them names: --capture NAME=FILE"
@@ -184,10 +245,14 @@ def _fleets(arguments: argparse.Namespace) -> dict[str, str]:
     """Fleet by backend name."""
     found: dict[str, str] = {}
     for given in arguments.fleet:
-        if "=" not in given:
+        members = _after(given).split(",")
+        if "=" not in given or not _name(given) or not all(members):
             msg = f"--fleet {given}: expected NAME=BACKEND,BACKEND"
             raise UsageError(msg)
-        found.update(dict.fromkeys(_after(given).split(","), _name(given)))
+        if twice := found.keys() & members:
+            msg = f"--fleet {given}: expected each backend in one fleet, found {min(twice)} in {found[min(twice)]} too"
+            raise UsageError(msg)
+        found.update(dict.fromkeys(members, _name(given)))
     return found
 
 
@@ -205,6 +270,9 @@ def _record(arguments: argparse.Namespace) -> int:
         _after(given) if _named(given) else given: _name(given) if _named(given) else "" for given in arguments.backend
     }
     names = [name for name in urls.values() if name]
+    for name in names:
+        if "/" in name or name in {".", ".."}:
+            raise UsageError(f"--backend {name}=: expected a name that can be a file's, found {name!r}")
     if len(set(names)) < len(names):
         msg = "two backends have the same name; their pages would end up in one file"
         raise UsageError(msg)

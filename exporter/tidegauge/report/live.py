@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import inf
@@ -13,21 +14,25 @@ import attrs
 
 from tidegauge import config as cf
 from tidegauge.clock import Clock, SystemClock
+from tidegauge.complaints import Complaints
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
 from tidegauge.report.document import FORMAT, Document
 from tidegauge.sources import captures, endpoints
-from tidegauge.sources.scrape import Failed, Fetched, fetch
+from tidegauge.sources.scrape import Failed, Fetched, fetch, shown
 from tidegauge.sources.session import open_session
 from tidegauge.sources.target import Target
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.watch import Watch
 
 _TIMEOUT: Final = 10
+_EXPECTED: Final = f"expected a tidegauge's report of format {FORMAT}"
+_LOG: Final = logging.getLogger(__name__)
 
 
 async def from_exporter(url: str) -> Document:
-    """The report of a running exporter. Raises OSError where there is none."""
+    """The report of a running exporter. Raises OSError where there is none, ConfigError for what is no URL."""
+    cf.for_urls([url])
     where = url.rstrip("/") + "/api/v1/report"
     try:
         async with (
@@ -35,11 +40,15 @@ async def from_exporter(url: str) -> Document:
             session.get(where) as answer,
         ):
             report = await answer.json(content_type=None)
-    except (aiohttp.ClientError, ValueError, TimeoutError) as error:
+    except (ValueError, RecursionError) as error:
+        msg = f"{where}: {_EXPECTED}, found: {error or type(error).__name__}"
+        raise OSError(msg) from error
+    except (aiohttp.ClientError, TimeoutError) as error:
         msg = f"{where}: no report to be had: {error or type(error).__name__}"
         raise OSError(msg) from error
     if not isinstance(report, dict) or report.get("format") != FORMAT:
-        msg = f"{where}: expected a report of format {FORMAT}"
+        found = f"format {str(report.get('format'))[:20]!r}" if isinstance(report, dict) else "other JSON"
+        msg = f"{where}: {_EXPECTED}, found {found}"
         raise OSError(msg)
     return report
 
@@ -52,6 +61,7 @@ async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str
     since = -inf if seconds <= 0 else start
     states = [BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since) for one in backends]
     watch = Watch(states, Settings(window=inf))
+    complaints = Complaints(clock, _LOG)
     async with open_session(len(backends)) as session:
         while True:
             begun = clock.now()
@@ -59,8 +69,11 @@ async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str
             for one, outcome in sorted(zip(backends, outcomes, strict=True), key=lambda pair: pair[1].at):
                 if isinstance(outcome, Failed):
                     watch.failed(one.name, outcome.at, outcome.seconds, outcome.reason)
+                    complaints.tell(one.name, outcome.message)
                 else:
-                    watch.page(one.name, outcome.at, outcome.seconds, outcome.body)
+                    found = watch.page(one.name, outcome.at, outcome.seconds, outcome.body).complaint
+                    told = f"{shown(one.url)}: expected a page of vLLM's metrics, found {found}"
+                    complaints.tell(one.name, told if found else "")
             if clock.now() - start >= seconds:
                 break
             await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
@@ -86,6 +99,7 @@ async def record(urls: Mapping[str, str], seconds: float, interval: float, folde
     paths = {one.name: folder / f"{one.name}.scrapes.gz" for one in backends}
     pages = dict.fromkeys(paths.values(), 0)
     end = clock.now() + seconds
+    complaints = Complaints(clock, _LOG)
     with ExitStack() as stack:
         streams = {
             one.name: stack.enter_context(gzip.open(paths[one.name], "wt", encoding="utf-8")) for one in backends
@@ -95,6 +109,7 @@ async def record(urls: Mapping[str, str], seconds: float, interval: float, folde
                 outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
                 for one, outcome in zip(backends, outcomes, strict=True):
                     captures.write(streams[one.name], outcome)
+                    complaints.tell(one.name, outcome.message if isinstance(outcome, Failed) else "")
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
                 await clock.sleep(max(begun + interval - clock.now(), 0.0))
     return pages

@@ -14,7 +14,7 @@ from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
 from tidegauge.model import StartupFacts
 from tidegauge.parsing.logs import StartupReader, read_log
-from tidegauge.sources import captures
+from tidegauge.sources import captures, regular
 from tidegauge.sources.captures import Taken
 from tidegauge.sources.logfile import LogFollower
 from tidegauge.sources.logscan import BlockScanner
@@ -24,6 +24,7 @@ from tidegauge.watch import Watch
 _HEAD: Final = 10
 """Pages at the head of a capture that tell its poll interval."""
 _SHORT_LOG: Final = 16 * 1024 * 1024
+_LOG_HEAD: Final = 1024
 
 
 @attrs.frozen
@@ -58,16 +59,20 @@ def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[st
 
 
 def _startup(path: Path) -> StartupFacts:
-    """The facts of a log; a long one is scanned, a short one may be a terminal's text. Raises OSError."""
-    if path.stat().st_size <= _SHORT_LOG:
-        return read_log(path.read_text(encoding="utf-8", errors="replace"))
+    """The facts of a log; a long one is scanned, a short one may be a terminal's text. Raises UnreadableError."""
+    with regular.opened(path) as file:
+        content = file.read(_SHORT_LOG + 1)
+    if b"\0" in content[:_LOG_HEAD].lstrip(b"\0"):
+        raise regular.UnreadableError(f"{path}: cannot be read: expected a log, found compressed or binary data")
+    if len(content) <= _SHORT_LOG:
+        return read_log(content.decode(errors="replace"))
     reader = StartupReader()
     follower = LogFollower(path, BlockScanner(reader))
     progress = follower.poll()
     while not (progress.caught_up or progress.error):
         progress = follower.poll()
     if progress.error:
-        raise OSError(progress.error)
+        raise regular.UnreadableError(progress.error)
     follower.finish()
     follower.close()
     return reader.facts()

@@ -14,9 +14,11 @@ from typing import IO, Final
 
 import attrs
 
+from tidegauge.sources import regular
 from tidegauge.sources.scrape import Failed, Fetched
 
 _MARK: Final = "# SCRAPE "
+_LATEST: Final = 1e11  # unix seconds in the year 5138: milliseconds by mistake are beyond it
 _FIELD: Final = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
 
 
@@ -56,6 +58,8 @@ def read(path: Path) -> Iterator[Taken]:
             raise BadCaptureError(msg) from None
         yield attrs.evolve(header, body=None, reason=header.reason or "cut")
         return
+    except regular.UnreadableError as error:
+        raise BadCaptureError(str(error)) from error
     except (OSError, zlib.error) as error:
         msg = f"{path}: cannot be read: {error}"
         raise BadCaptureError(msg) from error
@@ -78,7 +82,7 @@ def write(stream: IO[str], outcome: Fetched | Failed) -> None:
 
 
 def _open(path: Path) -> IO[str]:
-    with path.open("rb") as probe:
+    with regular.opened(path) as probe:
         zipped = probe.read(2) == b"\x1f\x8b"
     if zipped:
         return gzip.open(path, "rt", encoding="utf-8", errors="replace")
@@ -90,6 +94,8 @@ def _header(line: str, path: Path, number: int) -> Taken:
     try:
         at, seconds = float(fields["ts"]), float(fields.get("dur_ms", 0)) / 1e3
         status = fields["status"]
+        if not (0 <= at < _LATEST and 0 <= seconds < _LATEST):
+            raise ValueError(at)  # noqa: TRY301 - one message for whatever is no time
     except (KeyError, ValueError) as error:
         msg = f"{path}:{number}: expected '# SCRAPE ts=<unix seconds> status=<code>', found {line.strip()[:80]!r}"
         raise BadCaptureError(msg) from error
