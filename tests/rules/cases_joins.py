@@ -15,20 +15,80 @@ def stages(fleet: str, **shares: float) -> dict[str, float]:
     return {labels(fleet=fleet, stage=stage): value for stage, value in shares.items()}
 
 
+def counted(instance: str, model: str, rise: float) -> list[Series]:
+    """Token counters and preemptions of a server."""
+    names = {"engine": "0", "instance": instance, "job": "vllm", "model_name": model}
+    return Steady(
+        names, counters={vllm.PROMPT_TOKENS: 30 * rise, vllm.OUTPUT_TOKENS: 3 * rise, vllm.PREEMPTIONS: rise}
+    ).series()
+
+
+def phased(instance: str, model: str, count: float, **means: float) -> list[Series]:
+    """A server whose requests take so long in each stage."""
+    queue = means.pop("queue")
+    whole = Server(instance, model, [Phase(20, [(count, queue)], **means)]).series()  # type: ignore[arg-type]
+    return [one for one in whole if "tokens" not in one["series"]]
+
+
 SHARED = Group(
-    "two models on one instance belong to two fleets, each with its own times",
+    "two models on one instance belong to two fleets, each with its own times and rates; fast requests count too",
     [
-        *Server("a:8000", "sim", [Phase(20, [(10, 3)], prefill=1, decode=5, other=1)]).series(),
-        *Server("a:8000", "chat", [Phase(20, [(5, 0)], prefill=1, decode=2.5, other=0.5)]).series(),
-        *Server("b:8000", "sim", [Phase(20, [(5, 1)], prefill=1, decode=2, other=0)]).series(),
+        *phased("a:8000", "sim", 10, queue=3, prefill=1, decode=5, other=1),
+        *phased("a:8000", "chat", 5, queue=0, prefill=1, decode=2.5, other=0.5),
+        *phased("b:8000", "sim", 5, queue=1, prefill=1, decode=2, other=0),
+        *phased("a:8000", "fast", 2, queue=0.002, prefill=0.003, decode=0.004, other=0.001),
+        *phased("b:8000", "fast", 2, queue=0.001, prefill=0.001, decode=0.002, other=0),
+        *counted("a:8000", "sim", 2),
+        *counted("a:8000", "chat", 5),
+        *counted("b:8000", "sim", 1),
     ],
     [
-        # Of 120 s and of 20 s that all requests of a step take.
+        # Of 120 s, 20 s and 0.028 s that all requests of a step take.
         Value(
             rec.FLEET_STAGE_SHARE,
             16,
             stages("sim", queue=0.292, prefill=0.125, decode=0.5, other=0.083)
-            | stages("chat", queue=0, prefill=0.25, decode=0.625, other=0.125),
+            | stages("chat", queue=0, prefill=0.25, decode=0.625, other=0.125)
+            | stages("fast", queue=0.214, prefill=0.286, decode=0.429, other=0.071),
+        ),
+        Value(rec.FLEET_SKEW, 16, {labels(fleet="sim"): 2.5, labels(fleet="fast"): 2.5}),
+        Value(rec.FLEET_PROMPT_RATE, 16, {labels(fleet="sim"): 3, labels(fleet="chat"): 5}),
+        Value(rec.FLEET_OUTPUT_RATE, 16, {labels(fleet="sim"): 0.3, labels(fleet="chat"): 0.5}),
+        Value(rec.FLEET_PREEMPTION_RATE, 16, {labels(fleet="sim"): 0.1, labels(fleet="chat"): 0.167}),
+        Value(
+            rec.FLEET_FINISHED_RATE,
+            16,
+            {
+                labels(fleet="sim", finished_reason="length"): 0.5,
+                labels(fleet="chat", finished_reason="length"): 0.167,
+                labels(fleet="fast", finished_reason="length"): 0.133,
+            },
+            '{finished_reason="length"}',
+        ),
+    ],
+)
+
+INFORMED = Group(
+    "an exporter's fleet goes before the model's name; one that names none has no say",
+    [
+        *counted("a:8000", "sim", 1),
+        *phased("a:8000", "sim", 1, queue=0, prefill=1),
+        *phased("b:8000", "sim", 1, queue=0, prefill=1),
+        *phased("c:8000", "sim", 1, queue=0, prefill=1),
+        exporter(ex.BACKEND_INFO, "1x40", TWO[0], backend="a:8000", fleet="left", version="0.31.0"),
+        exporter(ex.BACKEND_INFO, "1x40", TWO[1], backend="a:8000", fleet="", version="0.32.0"),
+        exporter(ex.BACKEND_INFO, "1x40", TWO[0], backend="b:8000", fleet="same", version="0.31.0"),
+        exporter(ex.BACKEND_INFO, "1x40", TWO[1], backend="b:8000", fleet="same", version="0.32.0"),
+    ],
+    [
+        Value(
+            rec.FLEET_MEMBER,
+            16,
+            {
+                labels(fleet="left", backend="a:8000", model_name="sim"): 1,
+                labels(fleet="same", backend="b:8000", model_name="sim"): 1,
+                labels(fleet="sim", backend="c:8000", model_name="sim"): 1,
+            },
         ),
     ],
 )
@@ -51,40 +111,57 @@ def skews(fleet: str, **values: float) -> dict[str, float]:
 
 # Over the last five minutes 4 and 6 run, and 5 at their far end; over half and twice of them others.
 RUNS = [9.0] * 22 + [5.0] + [4.0] * 5 + [6.0] * 5 + [6.0] * 8
+
+
+def runs(scale: float) -> str:
+    return " ".join(f"{one * scale:g}" for one in RUNS)
+
+
+def queued(instance: str, model: str, late: float) -> list[Series]:
+    """A server of which *late* of ten requests a step wait 12 s."""
+    whole = Server(instance, model, [Phase(20, [(10 - late, 0), (late, 12)])]).series()
+    return [one for one in whole if "queue_time" in one["series"]]
+
+
 SIGNALS = Group(
-    "signals are compared within a fleet, over five minutes, model by model",
+    "signals are compared within a fleet, over five minutes, model by model; twins are left out",
     [
-        *gauged("a:8000", "sim", " ".join(f"{one:g}" for one in RUNS), "0+50x40", 0.2),
-        *gauged("b:8000", "sim", "2x40", "0+20x40", 0.4),
-        *gauged("a:8000", "chat", "1x40", "0+60x40", 0.7),
-        *gauged("b:8000", "chat", "8x40", "0+90x40", 0.1),
-        *gauged("c:8000", "chat", "99x40", "0+1x40", 0.1),
+        *gauged("a:8000", "sim", runs(1), "0+50x40", 0.2), *queued("a:8000", "sim", 4),
+        *gauged("b:8000", "sim", runs(0.4), "0+20x40", 0.4), *queued("b:8000", "sim", 1),
+        *gauged("a:8000", "chat", runs(0.2), "0+60x40", 0.7), *queued("a:8000", "chat", 5),
+        *gauged("b:8000", "chat", runs(1.6), "0+90x40", 0.1), *queued("b:8000", "chat", 8),
+        *gauged("c:8000", "chat", "99x40", "0+1x40", 0.1), *queued("c:8000", "chat", 9),
+        # Alone but for a twin, so there is nothing to compare.
+        *gauged("d:8000", "one", "5x40", "0+60x40", 0.1), *queued("d:8000", "one", 2),
+        *gauged("e:8000", "one", "9x40", "0+10x40", 0.1), *queued("e:8000", "one", 6),
         exporter(ex.BACKEND_DISTINCT, "0x40", backend="c:8000"),
+        exporter(ex.BACKEND_DISTINCT, "0x40", backend="e:8000"),
         exporter(ex.BACKEND_DISTINCT, "1x40", TWO[0], backend="a:8000"),
+        exporter(ex.BACKEND_DISTINCT, "0x40", TWO[1], backend="a:8000"),
         *(
-            exporter(ex.KV_CAPACITY, f"{n}x40", backend=f"{b}:8000", source="log")
-            for b, n in {"a": 100, "b": 300, "c": 9}.items()
+            exporter(ex.KV_CAPACITY, f"{tokens}x40", backend=backend, source="log")
+            for backend, tokens in (("a:8000", 100), ("b:8000", 300), ("c:8000", 9))
         ),
     ],
     [
-        Value(rec.SKEW_RATIO, 16, skews("sim", running=2.5, prefix_hit=2.5) | skews("chat", running=8, prefix_hit=1.5)),
-        Value(
-            rec.SKEW_DIFFERENCE, 16, skews("sim", running=3, prefix_hit=0.3) | skews("chat", running=7, prefix_hit=0.3)
-        ),
-        Value(
-            rec.SKEW_WORST,
-            16,
-            {
-                labels(fleet="sim", backend="a:8000", model_name="sim", signal="running"): 5,
-                labels(fleet="sim", backend="b:8000", model_name="sim", signal="prefix_hit"): 0.2,
-                labels(fleet="chat", backend="b:8000", model_name="chat", signal="running"): 8,
-                labels(fleet="chat", backend="a:8000", model_name="chat", signal="prefix_hit"): 0.6,
-            },
-        ),
+        Value(rec.SKEW_RATIO, 16,
+            skews("sim", queue_late=4, running=2.5, prefix_hit=2.5)
+            | skews("chat", queue_late=1.6, running=8, prefix_hit=1.5)),
+        Value(rec.SKEW_DIFFERENCE, 16,
+            skews("sim", queue_late=0.3, running=3, prefix_hit=0.3)
+            | skews("chat", queue_late=0.3, running=7, prefix_hit=0.3)),
+        Value(rec.SKEW_WORST, 16, {
+            labels(fleet=fleet, backend=f"{backend}:8000", model_name=fleet, signal=signal): value
+            for fleet, signal, backend, value in (
+                ("sim", "queue_late", "a", 0.4), ("sim", "running", "a", 5), ("sim", "prefix_hit", "b", 0.2),
+                ("chat", "queue_late", "b", 0.8), ("chat", "running", "b", 8), ("chat", "prefix_hit", "a", 0.6),
+            )
+        }),
+        Value(rec.FLEET_KV_MAX, 16, {labels(fleet="sim"): 0.4, labels(fleet="chat"): 0.7, labels(fleet="one"): 0.1}),
         # (0.2 x 100 + 0.4 x 300) / 400, and of three.
         Value(rec.FLEET_KV_WEIGHTED, 16, {labels(fleet="sim"): 0.35, labels(fleet="chat"): 0.247}),
     ],
-)
+)  # fmt: skip
 
 CALLER = {"where": "caller", "fleet": "f"}
 SERVED = {"where": "server", "backend": "a:8000", "model_name": "m"}
@@ -177,6 +254,9 @@ LEVELS = Group(
         *loaded("busy", "0x40", "0x22 4 0x30"),
         *server("slow", tpot=SLOW), *gpus("slow", 0.95),
         *server("slow-full", tpot=SLOW, waiting=5), *gpus("slow-full", 0.95, dram=0.2),
+        *server("half-full", kv=0.5, waiting=5),
+        *server("starved", tpot=SLOW), *gpus("starved", 0.95, dram=0.1),
+        *server("sleepy", tpot=SLOW), *gpus("sleepy", 0.6, dram=0.1),
         *server("not-slow", waiting=5), *gpus("not-slow", 0.95),
         *server("spread"), *gpus("spread", 0.9, 0.7),
         *server("spread-more"), *gpus("spread-more", 0.95, 0.7),
@@ -188,10 +268,11 @@ LEVELS = Group(
             level("queued", "scheduling", "unseen") | level("paused", "unknown", "unseen")
             | level("idle", "none", "unseen") | level("busy", "unknown", "unseen")
             | level("slow", "compute") | level("slow-full", "compute") | level("not-slow", "none")
+            | level("half-full", "scheduling", "unseen") | level("starved", "false_compute") | level("sleepy", "none")
             | level("spread-more", "communication"),
             '{backend!="spread:8000"}',
         ),
     ],
 )  # fmt: skip
 
-GROUPS = [SHARED, SIGNALS, EXPORTERS, GPUS, LEVELS]
+GROUPS = [SHARED, INFORMED, SIGNALS, EXPORTERS, GPUS, LEVELS]

@@ -1,6 +1,7 @@
 """Every recorded series of vLLM's own over its window, and only where there are enough requests."""
 
 from collections.abc import Callable, Iterable
+from math import floor
 
 import attrs
 
@@ -30,7 +31,29 @@ SOME_15 = Pulsed("some15", "m5", {"now": 6, "five": 6, "ten": 6, "fifteen": 8})
 FEW_15 = Pulsed("few15", "m6", {"now": 4, "five": 4, "ten": 4, "fifteen": 4, "thirty": 30})
 # Nobody waits: what is on time has its own window.
 QUICK = Pulsed("quick", "m7", EVEN, slower=0.01)
-SERVERS = [MAIN, SECOND, TWIN, QUICK, SOME, FEW, SOME_15, FEW_15]
+# Just enough; one that waits; one that does not; and waits of less than a second.
+EXACT = Pulsed("exact", "m8", {"now": 10, "five": 10, "ten": 5, "thirty": 9})
+EXACT_15 = Pulsed("exact15", "m9", {"now": 10, "five": 4, "ten": 3, "fifteen": 3, "thirty": 9})
+ONE_LATE = Pulsed("one-late", "m10", {"now": 50, "five": 1})
+ONE_ON_TIME = Pulsed("one-on-time", "m11", {"now": 1, "five": 50})
+SLIGHT = Pulsed("slight", "m12", EVEN, slower=0.07)
+OLD = Pulsed("old", "m13", EVEN, old=True, counters=COUNTERS)
+SERVERS = [
+    MAIN,
+    SECOND,
+    TWIN,
+    QUICK,
+    SOME,
+    FEW,
+    SOME_15,
+    FEW_15,
+    EXACT,
+    EXACT_15,
+    ONE_LATE,
+    ONE_ON_TIME,
+    SLIGHT,
+    OLD,
+]
 BUSY = [MAIN, SECOND, TWIN]
 LEAST = 20
 STAGES = {"queue": vllm.QUEUE, "prefill": vllm.PREFILL, "decode": vllm.DECODE}
@@ -44,7 +67,7 @@ def row(one: Pulsed, **extra: str) -> str:
 
 def exact(recorded: Recorded, rows: dict[str, float], matcher: str = "") -> Value:
     """A figure to six digits after the point."""
-    return Value(recorded, AT, {key: round(value, 6) for key, value in rows.items()}, matcher, 1e-6)
+    return Value(recorded, AT, {key: floor(value * 1e6 + 0.5) / 1e6 for key, value in rows.items()}, matcher, 1e-6)
 
 
 def coarse(recorded: Recorded, to: float, rows: dict[str, float], matcher: str = "") -> Value:
@@ -77,8 +100,9 @@ def late(one: Pulsed) -> float:
 
 
 def late_seconds(one: Pulsed) -> float:
+    """No less than the edge, which all of the late ones have waited."""
     on_time = one.upto(vllm.QUEUE, "5m", 0.3)
-    return (one.total(vllm.QUEUE, "5m") - 0.3 * on_time) / (one.count("5m") - on_time)
+    return max((one.total(vllm.QUEUE, "5m") - 0.3 * on_time) / (one.count("5m") - on_time), 0.3)
 
 
 def split(servers: Iterable[Pulsed], poisoned: Iterable[Pulsed] = ()) -> list[Value]:
@@ -109,7 +133,7 @@ def split(servers: Iterable[Pulsed], poisoned: Iterable[Pulsed] = ()) -> list[Va
 
 def quantiles(recorded: Recorded, family: str, window: str, edge: float, *orders: str) -> list[Value]:
     """Quantiles of a histogram, each by itself."""
-    who = [one for one in SERVERS if one.count(window) >= LEAST]
+    who = [one for one in SERVERS if one.count(window) >= LEAST and not (one.old and family == vllm.TPOT)]
     return [
         exact(
             recorded,
@@ -148,7 +172,7 @@ WINDOWS = Group(
         coarse(rec.OUTPUT_RATE, 0.8, each(40 * 10 / 300), THEM),
         coarse(rec.PREEMPTION_RATE, 0.08, each(40 / 300), THEM),
         coarse(rec.REQUEST_RATE, 0.08, each(40 / 300), THEM),
-        exact(rec.PREFIX_HIT, each(0.5), THEM),
+        exact(rec.PREFIX_HIT, {**each(0.5), row(OLD): 0.5}),
         # 10 requests' worth in two minutes; nothing in one, 40 in four.
         coarse(rec.PROGRESS, 12, each(10 * 111 / 120), THEM),
     ],

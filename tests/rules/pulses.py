@@ -52,7 +52,7 @@ class Pulsed:
     """A server with *requests* per pulse; *slower* scales what the requests take.
 
     `poisoned` are pulses at which the sums of `families` fall by half while their counts rise; `restarts` are pulses
-    before which the process starts again.
+    before which the process starts again. An `old` server has the names of the removal calendar.
     """
 
     host: str
@@ -63,6 +63,7 @@ class Pulsed:
     poisoned: Sequence[str] = ()
     restarts: Sequence[str] = ()
     families: Sequence[str] = FAMILIES
+    old: bool = False
     counters: Mapping[str, float] = attrs.Factory(dict)
 
     @property
@@ -100,27 +101,30 @@ class Pulsed:
     def _engine(self, engine: str) -> Iterator[Series]:
         names = {"engine": engine, "instance": f"{self.host}:8000", "job": "vllm", "model_name": self.model}
         share = 1 / len(self.engines)
+        calendar = {new: former for former, new in vllm.ALIASES.items()} if self.old else {}
 
         def rising(name: str, rise: Callable[[str], float], *, poisoned: bool = False, **extra: str) -> Series:
             return series(f"vllm:{name}", self._values(rise, share, poisoned=poisoned), **names, **extra)
 
         for family in FAMILIES:
-            yield rising(f"{family}_count", lambda _: 1)
-            yield rising(
-                f"{family}_sum", lambda p, f=family: SECONDS[p][f] * self.slower, poisoned=family in self.families
-            )
-            for edge in DEFAULT_EDGES.get(family, EDGES):
-                yield rising(
-                    f"{family}_bucket",
-                    lambda p, f=family, e=edge: SECONDS[p][f] * self.slower <= e,
-                    le=str(float(edge)),
-                )
-            yield rising(f"{family}_bucket", lambda _: 1, le="+Inf")
+            if self.old and family == vllm.TPOT:
+                continue
+            yield from self._histogram(family, calendar.get(family, family), rising)
         for counter, each in self.counters.items():
-            yield rising(counter, lambda p, n=each: n * RISE[p])
+            yield rising(calendar.get(counter, counter), lambda p, n=each: n * RISE[p])
         yield rising(vllm.FINISHED, lambda p: RISE[p], finished_reason="stop")
         for gauge in (vllm.RUNNING, vllm.WAITING):
             yield series(f"vllm:{gauge}", f"0x{STEPS}", **names)
+
+    def _histogram(self, family: str, name: str, rising: Callable[..., Series]) -> Iterator[Series]:
+        def took(pulse: str) -> float:
+            return SECONDS[pulse][family] * self.slower
+
+        yield rising(f"{name}_count", lambda _: 1)
+        yield rising(f"{name}_sum", took, poisoned=family in self.families)
+        for edge in DEFAULT_EDGES.get(name, EDGES):
+            yield rising(f"{name}_bucket", lambda p, e=edge: took(p) <= e, le=str(float(edge)))
+        yield rising(f"{name}_bucket", lambda _: 1, le="+Inf")
 
     def _values(self, rise: Callable[[str], float], share: float, *, poisoned: bool) -> list[float]:
         arrivals = {STEPS - back: pulse for pulse, back in BACK.items()}
