@@ -227,6 +227,13 @@ def loaded(host: str, waiting: str, running: str, **more: float) -> list[Series]
     return [*kept, series(f"vllm:{vllm.WAITING}", waiting, **names), series(f"vllm:{vllm.RUNNING}", running, **names)]
 
 
+def before_011(host: str, tokens: dict[float, float]) -> list[Series]:
+    """A server without the mean time per token of a request."""
+    names = {"engine": "0", "instance": f"{host}:8000", "job": "vllm", "model_name": "sim"}
+    kept = [one for one in server(host) if vllm.TPOT not in one["series"]]
+    return [*kept, *Steady(names, {"time_per_output_token_seconds": tokens}).series()]
+
+
 GPUS = Group(
     "GPU figures are those of five minutes; utilisation stands in for what a GPU does not say, GPU by GPU",
     [
@@ -254,7 +261,10 @@ LEVELS = Group(
         *loaded("busy", "0x40", "0x22 4 0x30"),
         *server("slow", tpot=SLOW), *gpus("slow", 0.95),
         *server("slow-full", tpot=SLOW, waiting=5), *gpus("slow-full", 0.95, dram=0.2),
-        *server("half-full", kv=0.5, waiting=5),
+        *server("half-full", kv=0.5, waiting=5), *server("one", waiting=1),
+        # A server of before 0.11 has the time between tokens only.
+        *before_011("old-slow", SLOW), *gpus("old-slow", 0.97),
+        *before_011("old-fast", {0.03: 20}), *gpus("old-fast", 0.97),
         *server("starved", tpot=SLOW), *gpus("starved", 0.95, dram=0.1),
         *server("sleepy", tpot=SLOW), *gpus("sleepy", 0.6, dram=0.1),
         *server("not-slow", waiting=5), *gpus("not-slow", 0.95),
@@ -268,6 +278,7 @@ LEVELS = Group(
             level("queued", "scheduling", "unseen") | level("paused", "unknown", "unseen")
             | level("idle", "none", "unseen") | level("busy", "unknown", "unseen")
             | level("slow", "compute") | level("slow-full", "compute") | level("not-slow", "none")
+            | level("one", "scheduling", "unseen") | level("old-slow", "compute") | level("old-fast", "none")
             | level("half-full", "scheduling", "unseen") | level("starved", "false_compute") | level("sleepy", "none")
             | level("spread-more", "communication"),
             '{backend!="spread:8000"}',
