@@ -46,9 +46,9 @@ class Page:
     """What one `/metrics` page says, in today's names.
 
     `values` holds gauges and counters, `histograms` the histograms. NaN, and values that cannot be (a negative
-    gauge), are left out, and `problems` counts them by reason: `line` (not readable), `duplicate`, `value`.
-    `process_start` is unix seconds, None in multiprocess mode. `blind` is true for a page that has vLLM's families
-    but no series (statistics off).
+    gauge), are left out, and `problems` counts them by reason: `line` (not readable), `duplicate`, `value`, `names`
+    (more models or reasons than are kept). `process_start` is unix seconds, None in multiprocess mode. `blind` is true
+    for a page that has vLLM's families but no series (statistics off).
     """
 
     values: Mapping[SeriesKey, float]

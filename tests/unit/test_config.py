@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tidegauge.catalogue import THRESHOLDS
 from tidegauge.config import KEYS, Config, ConfigError, LimiterLog, Listen, LogSource, for_urls, load
 from tidegauge.config.nodes import parse, shown
+from tidegauge.parsing.exposition import NotMetrics
 from tidegauge.sources.scrape import REASONS
 from tidegauge.sources.target import BasicAuth, Target, Tls
 
@@ -261,8 +262,9 @@ class TestDocs:
     def test_each_reason_is_documented(self):
         """Every reason of a failed poll is in the documentation's last table."""
         table = DOCS.rpartition("| `reason` |")[2]
+        documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))))
 
-        assert set(REASONS) == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))))
+        assert {*REASONS, NotMetrics.reason} == documented
 
     def test_documented_threshold_defaults(self):
         """The documented defaults, units and meanings of thresholds are the catalogue's."""

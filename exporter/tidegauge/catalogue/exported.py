@@ -42,7 +42,7 @@ SCRAPE_FAILURES = _series(
 PAGE_PROBLEMS = _series(
     "page_problems",
     "counter",
-    "Faults in pages that were otherwise used: lines, duplicate series or values that were left out.",
+    "Faults in pages that were otherwise used: lines, duplicate series, values or names that were left out.",
     lb.BACKEND,
     lb.REASON,
 )

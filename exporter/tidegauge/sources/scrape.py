@@ -39,7 +39,7 @@ REASONS: Final = (
     "credentials",
     "other",
 )
-"""Every reason a Failed can have; the values of the `reason` label are bounded by it."""
+"""Every reason a Failed can have; with `not_metrics`, which only reading a page tells, the values of `reason`."""
 
 MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
