@@ -1,8 +1,6 @@
 """What can befall a log file while it is followed; `poll` is driven by hand, nothing waits."""
 
-import asyncio
 import os
-import threading
 import tracemalloc
 
 import pytest
@@ -398,27 +396,3 @@ class TestGigabytes:
 
         assert [5000] == log.tokens()
         assert peak < 6 * logscan.BLOCK
-
-
-class TestEventLoop:
-    def test_reading_happens_beside_the_event_loop(self, log, monkeypatch):
-        """`catch_up` polls in another thread until everything is read, and adds up."""
-        monkeypatch.setattr("tidegauge.sources.logfile.SLICE", 1000)
-        log.append(begin("09-02", 7) + ACCESS * 300 + size(5000))
-        threads = set()
-        poll = log.follower.poll
-
-        def noticed():
-            threads.add(threading.get_ident())
-            return poll(budget=1000)
-
-        monkeypatch.setattr(log.follower, "poll", noticed)
-        progress = asyncio.run(log.follower.catch_up())
-
-        assert threading.get_ident() not in threads
-        assert (3, True, True) == (progress.parsed, progress.changed, progress.caught_up)
-        assert log.path.stat().st_size == progress.read_bytes
-
-    def test_an_error_ends_the_wait(self, log):
-        """A missing file does not keep `catch_up` busy."""
-        assert f"{log.path}: No such file or directory" == asyncio.run(log.follower.catch_up()).error

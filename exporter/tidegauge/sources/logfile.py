@@ -1,6 +1,5 @@
 """Follows one log file through rotation, truncation and deletion, and hands its whole lines on."""
 
-import asyncio
 import os
 import stat
 import zlib
@@ -40,18 +39,6 @@ class LogProgress:
     def lines(self) -> dict[str, int]:
         """Lines by what became of them."""
         return {"parsed": self.parsed, "ignored": self.ignored, "dropped": self.dropped}
-
-    def plus(self, later: "LogProgress") -> "LogProgress":
-        """Add up two polls; how things stand is what the later one says."""
-        return LogProgress(
-            self.read_bytes + later.read_bytes,
-            self.parsed + later.parsed,
-            self.ignored + later.ignored,
-            self.dropped + later.dropped,
-            self.changed or later.changed,
-            later.caught_up,
-            later.error,
-        )
 
 
 class UnusableLogError(Exception):
@@ -105,13 +92,6 @@ class LogFollower:
         if error and not caught_up:
             self.close()
         return self._progress(before, tally, caught_up=caught_up, error=error)
-
-    async def catch_up(self) -> LogProgress:
-        """Poll off the event loop until everything is read or something is wrong."""
-        total = LogProgress()
-        while not (total.caught_up or total.error):
-            total = total.plus(await asyncio.to_thread(self.poll))
-        return total
 
     def finish(self) -> LogProgress:
         """Read an unfinished last line as well: nothing will be written any more."""
