@@ -4,7 +4,8 @@ import pytest
 
 from tidegauge import vllm
 from tidegauge.model import Page, SeriesKey
-from tidegauge.parsing.exposition import MOST_FIGURES, MOST_LINES, NotMetrics, PageReader, TooMuch
+from tidegauge.parsing.exposition import MOST_LINES, NotMetrics, PageReader, TooMuch
+from tidegauge.parsing.layout import MOST_FIGURES
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.bounds import MOST_EXTRAS, MOST_MODELS, Bounds
 from tidegauge.state.increases import Increases
@@ -80,7 +81,7 @@ class TestPages:
     def test_a_page_of_too_many_figures_is_refused(self):
         """A hundred thousand models in one page are no server's."""
         lines = (f'vllm:num_requests_running{{model_name="{n}"}} 1\n' for n in range(MOST_FIGURES + 1))
-        with pytest.raises(TooMuch, match=f"{MOST_FIGURES + 1} figures"):
+        with pytest.raises(TooMuch, match=f"more than {MOST_FIGURES} figures"):
             PageReader().read("".join(lines))
 
     def test_a_page_of_too_many_lines_is_refused_unread(self):

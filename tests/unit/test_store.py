@@ -1,6 +1,7 @@
 """Facts that outlive the exporter: written whole or not at all, and only ours are read."""
 
 import json
+import os
 
 import pytest
 
@@ -92,6 +93,13 @@ class TestFailure:
             b'{"format": 1, "backends": {"a": {"process_start": 5}}, "largest_fan_out": {}}',
             b'{"format": 1, "backends": {"a": {"process_start": 5, "startup": {"engines": 5}}}, "largest_fan_out": {}}',
             b'{"format": 1, "backends": {}, "largest_fan_out": {"a": "many"}}',
+            b'{"format": 1, "backends": {}, "largest_fan_out": {"a": -5}}',
+            b'{"format": 1, "backends": {}, "largest_fan_out": {"a": 1e999}}',
+            b'{"format": 1, "backends": {}, "largest_fan_out": {"a": NaN}}',
+            b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 1e999, "startup":'
+            b' {"engines": []}}}}',
+            b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 5, "startup":'
+            b' {"engines": [], "run": -1}}}}',
             b"\xff\xfe\x00",
             b"[" * 100_000,
         ],
@@ -122,6 +130,17 @@ class TestFailure:
         """A folder, for one."""
         with pytest.raises(StoreError, match="cannot be read"):
             load(tmp_path)
+
+    def test_pipe_is_neither_waited_for_nor_replaced(self, tmp_path):
+        """Nor is a device: a state file of /dev/null must leave /dev/null what it is."""
+        path = tmp_path / "state.json"
+        os.mkfifo(path)
+
+        with pytest.raises(StoreError, match=r"state\.json: cannot be read: .*found a named pipe"):
+            load(path)
+        with pytest.raises(StoreError, match=r"state\.json: cannot be written: expected a regular file"):
+            save(path, KEPT)
+        assert ([path], True, None) == (list(tmp_path.iterdir()), path.is_fifo(), set_aside(path))
 
     def test_file_that_is_not_ours_is_kept_beside(self, tmp_path):
         """A wrong path in the configuration must not cost somebody's file."""

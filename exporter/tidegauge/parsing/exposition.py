@@ -16,7 +16,7 @@ exemplars. The rules that need saying:
 from tidegauge import vllm
 from tidegauge.model import Page
 from tidegauge.parsing import foreign, samples
-from tidegauge.parsing.layout import Layout
+from tidegauge.parsing.layout import MOST_FIGURES, Layout
 
 
 class NotMetrics(ValueError):  # noqa: N818 - a finding about the body; the name is public
@@ -36,7 +36,6 @@ class TooMuch(NotMetrics):
 
 MOST_LINES = 200_000
 """Far above what 64 engines behind one address print."""
-MOST_FIGURES = 20_000
 
 
 class PageReader:
@@ -67,8 +66,8 @@ class PageReader:
 
     def _lay_out(self, lines: list[str]) -> Layout:
         layout = Layout(lines, self._table, self._layout.series if self._layout else {})
-        if layout.figures > MOST_FIGURES:
-            raise TooMuch(f"a page with {layout.figures} figures, more than {MOST_FIGURES}")
+        if layout.overfull:
+            raise TooMuch(f"a page with more than {MOST_FIGURES} figures")
         if layout.ours:
             return layout
         if layout.routers or not foreign.names_vllm(lines, layout.series, self._prefixes):

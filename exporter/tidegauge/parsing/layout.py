@@ -19,6 +19,8 @@ from tidegauge.parsing import samples
 from tidegauge.parsing.samples import Place, Series
 from tidegauge.parsing.targets import Distribution, Line, Target, assemble, cache_configs
 
+MOST_FIGURES = 20_000
+"""Gauges, counters and histograms of one page."""
 _NO_HEAD = "\n"  # no line begins with it
 _GAUGES = frozenset(family for family, kind in vllm.KINDS.items() if kind == "gauge")
 _NOT_MEASURED = -1.0
@@ -37,6 +39,9 @@ class Layout:
         """The series of this page by the text before their number."""
         self.routers = 0
         self.ours = 0
+        self.overfull = False
+        """There are more than MOST_FIGURES; the rest was not read."""
+        self._keys: set[SeriesKey] = set()
         self._table = table
         self._lines = lines
         self._heads = [_NO_HEAD] * len(lines)
@@ -51,11 +56,6 @@ class Layout:
         self._histograms: dict[SeriesKey, Histogram] = {}
         self._process_start: float | None = None
         self._lay_out(known)
-
-    @property
-    def figures(self) -> int:
-        """Gauges, counters and histograms of the page."""
-        return len(self._values) + len(self._histograms)
 
     def page(self) -> Page:
         """The figures of the last page."""
@@ -103,6 +103,9 @@ class Layout:
             at.append(index)
             numbers.append(found[1])
             self._place(index, found[0])
+            if len(self._keys) > MOST_FIGURES:
+                self.overfull = True
+                return
         self._assign()
         self._store(at, numbers)
 
@@ -124,6 +127,7 @@ class Layout:
         self.routers += series.router
         if series.place is not None:
             self._places[index] = series.place
+            self._keys.add(series.place.key)
 
     def _assign(self) -> None:
         lines = self._distinct()

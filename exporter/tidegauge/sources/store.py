@@ -10,9 +10,12 @@ from typing import Any, Final
 import attrs
 
 from tidegauge.model import EngineFacts, StartupFacts
+from tidegauge.sources import regular
 from tidegauge.state.backend import Remembered
 
 FORMAT: Final = 1
+_LONGEST: Final = 64 * 1024 * 1024
+_MOST: Final = 1e15
 _TEXTS: Final = frozenset({"version", "name", "rule"})
 
 
@@ -32,12 +35,11 @@ class Kept:
 def load(path: Path) -> Kept:
     """What the file holds; nothing if there is none yet. Raises StoreError for a file that is not ours."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Kept()
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise StoreError(msg) from error
+        text = regular.read_text(path, _LONGEST)
+    except regular.UnreadableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return Kept()
+        raise StoreError(str(error)) from error
     try:
         data = json.loads(text)
         if data["format"] != FORMAT:
@@ -46,7 +48,7 @@ def load(path: Path) -> Kept:
         backends = {name: _remembered(entry) for name, entry in data["backends"].items()}
         # Files from before fan-outs were inferred lack the third.
         return Kept(backends, _counts(data["largest_fan_out"]), _counts(data.get("largest_inferred", {})))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         msg = f"{path}: expected tidegauge's state, found something else ({type(error).__name__}: {error})"
         raise StoreError(msg) from error
 
@@ -69,6 +71,9 @@ def save(path: Path, kept: Kept) -> None:
         "largest_inferred": dict(kept.largest_inferred),
     }
     try:
+        if path.exists() and not path.is_file():
+            # A device or a pipe would be replaced by a file: as root, even /dev/null.
+            raise OSError("expected a regular file or none, found something else")  # noqa: TRY301 - one message
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     except OSError as error:
@@ -88,13 +93,15 @@ def save(path: Path, kept: Kept) -> None:
 
 
 def _counts(entry: dict[str, Any]) -> dict[str, int]:
-    return {name: int(value) for name, value in entry.items()}
+    return {name: int(_number(name, value)) for name, value in entry.items()}
 
 
 def _remembered(entry: dict[str, Any]) -> Remembered:
     startup = dict(entry["startup"])
     engines = tuple(EngineFacts(**_checked(engine)) for engine in startup.pop("engines"))
-    return Remembered(float(entry["process_start"]), StartupFacts(engines=engines, **_checked(startup)))
+    return Remembered(
+        _number("process_start", entry["process_start"]), StartupFacts(engines=engines, **_checked(startup))
+    )
 
 
 def _checked(facts: dict[str, Any]) -> dict[str, Any]:
@@ -105,4 +112,14 @@ def _checked(facts: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(msg)
         if isinstance(value, dict | list):
             raise TypeError(name)
+        if value is not None and not isinstance(value, str):
+            _number(name, value)
     return facts
+
+
+def _number(name: str, value: float) -> float:
+    """A number that a count or a time can be; ValueError for any other, TypeError for what is none."""
+    if not 0 <= float(value) < _MOST:
+        msg = f"{name}: {value!r}"
+        raise ValueError(msg)
+    return float(value)
