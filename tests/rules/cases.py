@@ -3,6 +3,7 @@
 from tests.rules import (
     cases_alerts_callers,
     cases_alerts_compute,
+    cases_alerts_edges,
     cases_alerts_evidence,
     cases_alerts_memory,
     cases_alerts_nothing,
@@ -46,4 +47,5 @@ GROUPS = [
     *cases_alerts_slo.GROUPS,
     *cases_windows.GROUPS,
     *cases_joins.GROUPS,
+    *cases_alerts_edges.GROUPS,
 ]
