@@ -111,6 +111,16 @@ CLIPPING = Group(
     ],
 )
 
+PREEMPTED = Group(
+    "a preemption excuses the ceiling for a quarter of an hour",
+    [*ceiling("once", "0.9x90"), *memory("once", "0.2x90", "0x29 1x60")],
+    alerts=[
+        Alert("fires", CLIPS, 14, [clips("once", "90%")]),
+        Alert("healthy", CLIPS, 34),
+        Alert("fires", CLIPS, 44, [clips("once", "90%")]),
+    ],
+)
+
 CLIPPING_RESTART = Group(
     "an exporter that restarts forgets its barriers for a while, and a server's restart is no preemption",
     [
@@ -310,6 +320,7 @@ ARRIVALS = Group(
         *arriving("ten", "c:8000", 15, "10x60"),
         *arriving("even", "d:8000", 900, "1.4x60"),
         *arriving("nearly", "e:8000", 900, "9.9x60"),
+        *arriving("few", "i:8000", 6, "20x60"),
         # A request every 20 seconds: some second has one.
         *arriving("rare", "f:8000", 1.5, "20x60"),
         *arriving("none", "g:8000", 0, "_x60"),
@@ -325,6 +336,8 @@ ARRIVALS = Group(
                 labels(fleet="ten"): 0.5,
                 labels(fleet="even"): 30,
                 labels(fleet="nearly"): 30,
+                labels(fleet="few"): 0.2,
+                labels(fleet="few"): 0.2,
                 labels(fleet="rare"): 0.05,
                 labels(fleet="none"): 0,
                 labels(fleet="again"): 1,
@@ -347,6 +360,7 @@ FIRST_BURST = Group(
 
 GROUPS = [
     CLIPPING,
+    PREEMPTED,
     CLIPPING_RESTART,
     FITTING,
     FUSES,

@@ -296,6 +296,7 @@ UNACCOUNTED = Group(
         *stages({**RANK, "engine": "1"}, "0+1x90", **HALF, e2e="0+5.6x90"),
         *stages(THIRD, "0+1x90", **HALF, e2e="0+6.2x90"),
         *stages(OLD, "0+0.3x90", **HALF, e2e="0+8x90"),
+        *stages({**MODERN, "model_name": "rare"}, "0+0.3x90", **HALF, e2e="0+8x90"),
         *stages(RAY, "0+1x90", **HALF, e2e="0+5x90"),
     ],
     alerts=[

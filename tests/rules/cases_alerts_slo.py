@@ -260,4 +260,17 @@ APART = Group(
     step=60 * 60,
 )
 
-GROUPS = [FAST, FAST_LATER, NEAR, HOLDS, TRAFFIC, APART, SERVERS]
+HALF_HOUR = 60
+IN_AN_HOUR = [0.0] * 125 + [24 / 1800] * HALF_HOUR + [2 / 1800] * HALF_HOUR
+BULK = Group(
+    "twenty requests within the hour are enough, wherever in it",
+    judged("bulk", [0.0] * len(IN_AN_HOUR), IN_AN_HOUR),
+    alerts=each(
+        "fires",
+        (len(IN_AN_HOUR) - 1) / 2,
+        ("bulk", "1h", "100%", "20.0"),
+        ("bulk", "6h", "100%", "20.0"),
+    ),
+)
+
+GROUPS = [FAST, FAST_LATER, BULK, NEAR, HOLDS, TRAFFIC, APART, SERVERS]
