@@ -277,7 +277,11 @@ async def serve(config: cf.Config, started: Callable[[Served], None], clock: Clo
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, config.listen.host, config.listen.port)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            at = f"{config.listen.host}:{config.listen.port}"
+            raise OSError(f"listen: expected an address to be had, found {at}: {error.strerror or error}") from error
         session = await stack.enter_async_context(open_session(len(config.backends)))
         stack.callback(exporter.save)
         host, port = runner.addresses[0][:2]

@@ -66,9 +66,9 @@ class TestOrdinaryPages:
         assert 4.0 == rise(increase, vllm.E2E).count
         assert not increase.restarted
 
-    @pytest.mark.parametrize(("start", "counted"), [(4000.5, 4.0), (3999.5, None), (None, None)])
+    @pytest.mark.parametrize(("start", "counted"), [(4000.5, 4.0), (3999.5, None), (None, None), (4161.0, None)])
     def test_process_that_began_while_watched_counts_from_zero(self, start, counted):
-        """Its first page holds everything it ever did; an older or unknown one is a baseline."""
+        """Its first page holds everything it ever did; an older or unknown one, or one to come, is a baseline."""
         increase = Increases(since=4000.0).advance(served(*FIRST, start=start), 4100.0)
 
         found = rise(increase, vllm.E2E)

@@ -1,4 +1,4 @@
-"""One backend whose pages are a burden beside one that is well: the well one is polled on time and read right."""
+"""A neighbour that is a burden, backend or caller, disturbs nobody else."""
 
 import asyncio
 import itertools
@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 
-from aiohttp import web
+import pytest
+from aiohttp import ClientSession, web
 
 from tests.builders import exposition, requests
 from tests.unit.little_servers import DEADLINE, serving
-from tidegauge import config, vllm
+from tidegauge import app, config, vllm
 from tidegauge.app import Exporter
 from tidegauge.clock import SystemClock
 from tidegauge.parsing.exposition import PageReader
@@ -71,3 +72,35 @@ async def reached(exporter, condition):
     while not condition():
         assert time.monotonic() < end, exporter.waiting_for()
         await asyncio.sleep(INTERVAL)
+
+
+@pytest.mark.parametrize(
+    "head", ["Content-Length: 1000\r\n\r\n{", "Content-Encoding: gzip\r\nContent-Length: 7\r\n\r\ngarbage"]
+)
+def test_a_caller_that_breaks_off_leaves_no_traceback(caplog, head):
+    """Whoever vanishes within a body, or sends another encoding than named, gets a 4xx at most; the log stays clean."""
+    text = "listen: 127.0.0.1:0\nbackends: [{url: 'http://127.0.0.1:9'}]\n"
+
+    async def go():
+        started = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(app.serve(config.load(text, "t.yml", {}), started.set_result))
+        at = await started
+        answers = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(at.host, at.port)
+            writer.write(f"POST /api/v1/events HTTP/1.1\r\nHost: x\r\n{head}".encode())
+            await writer.drain()
+            if "garbage" in head:
+                answers.append((await reader.readline()).split()[1])
+            await asyncio.sleep(0.05)
+            writer.close()
+        async with ClientSession() as session, session.get(f"http://{at.host}:{at.port}/-/healthy") as healthy:
+            answers.append(healthy.status)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return answers
+
+    answers = asyncio.run(go())
+
+    assert ([b"400"] * 3 if "garbage" in head else []) + [200] == answers
+    assert [] == [record for record in caplog.records if record.levelno >= logging.ERROR]

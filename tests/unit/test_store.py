@@ -96,10 +96,14 @@ class TestFailure:
             b'{"format": 1, "backends": {}, "largest_fan_out": {"a": -5}}',
             b'{"format": 1, "backends": {}, "largest_fan_out": {"a": 1e999}}',
             b'{"format": 1, "backends": {}, "largest_fan_out": {"a": NaN}}',
-            b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 1e999, "startup":'
-            b' {"engines": []}}}}',
-            b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 5, "startup":'
-            b' {"engines": [], "run": -1}}}}',
+            (
+                b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 1e999, "startup":'
+                b' {"engines": []}}}}'
+            ),
+            (
+                b'{"format": 1, "largest_fan_out": {}, "backends": {"a": {"process_start": 5, "startup":'
+                b' {"engines": [], "run": -1}}}}'
+            ),
             b"\xff\xfe\x00",
             b"[" * 100_000,
         ],

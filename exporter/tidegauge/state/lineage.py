@@ -99,7 +99,9 @@ class Lineage:
         start = page.process_start
         if self._since == -inf:
             return Verdict(from_zero=True, fresh=True)
-        began_in_sight = start is not None and start > self._since and at - start <= self._longest_gap
+        # A start that is yet to come tells nothing of what was counted before.
+        possible = start is not None and start <= at + CLOCK_SKEW_SECONDS
+        began_in_sight = possible and start is not None and start > self._since and at - start <= self._longest_gap
         return Verdict(from_zero=began_in_sight, fresh=True)
 
     def _against(self, base: Baseline, page: Page, at: float) -> Verdict:

@@ -4,6 +4,7 @@ import html
 from typing import Any, Final, Protocol
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
@@ -31,6 +32,20 @@ class Exporter(Protocol):
         """Backends that have not been polled once yet."""
 
 
+@web.middleware
+async def _broken_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A client that vanishes, or sends a body that is not in the encoding it names, is no fault of the program."""
+    try:
+        return await handler(request)
+    except (web.RequestPayloadError, ConnectionResetError):
+        answer = {"error": "body: expected a whole one in the encoding it names, found one that breaks off"}
+        # aiohttp reads on to the end of a body after the answer, and would meet the same error there.
+        request.content.feed_eof()
+        refused = web.json_response(answer, status=400)
+        refused.force_close()
+        return refused
+
+
 def build(exporter: Exporter, events: EventsHandler) -> web.Application:
     """The application: `/metrics` with content negotiation, health, events and report."""
     registry = CollectorRegistry()
@@ -51,7 +66,7 @@ def build(exporter: Exporter, events: EventsHandler) -> web.Application:
     async def landing(_: web.Request) -> web.Response:
         return web.Response(text=_landing(exporter.figures()), content_type="text/html")
 
-    app = web.Application(client_max_size=events.max_body)
+    app = web.Application(client_max_size=events.max_body, middlewares=[_broken_bodies])
     handler: Any = make_aiohttp_handler(registry)
     app.router.add_get("/metrics", handler)
     app.router.add_get("/-/healthy", healthy)
