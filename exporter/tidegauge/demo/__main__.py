@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from tidegauge.demo.layout import Ports, lay_out, repository
-from tidegauge.demo.processes import DemoError, free_ports
+from tidegauge.demo.processes import DemoError, answers, free_ports
 from tidegauge.demo.scenarios import SCENARIOS
 from tidegauge.demo.stack import Stack
 from tidegauge.report import live, text
@@ -45,7 +45,8 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _cancellable(work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.ensure_future(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    # A closed terminal hangs up; the programs have sessions of their own and would live on.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     await task
 
@@ -63,26 +64,29 @@ async def _demo(arguments: argparse.Namespace, console: Console) -> None:
             await stack.start(scenario.servers)
             async with stack.traffic(scenario.ceiling) as traffic:
                 await scenario.play(stack, traffic)
-                await _finish(stack, ports, console)
+                await _finish(stack, ports, console, stay=arguments.stay)
                 if arguments.stay:
                     console.print("\nStaying up; Ctrl-C ends it.")
                     with suppress(asyncio.CancelledError):
                         await asyncio.Event().wait()
 
 
-async def _finish(stack: Stack, ports: Ports, console: Console) -> None:
+async def _finish(stack: Stack, ports: Ports, console: Console, *, stay: bool) -> None:
     """The report from the running exporter, and where to look."""
     console.rule("the report")
     text.show(await live.from_exporter(stack.exporter), console)
-    console.rule("where to look (while it runs: make up)")
-    for what, port, path in (
-        ("exporter", ports.exporter, "/"),
-        ("exporter's series", ports.exporter, "/metrics"),
-        ("Prometheus alerts", ports.prometheus, "/alerts"),
-        ("Alertmanager", ports.alertmanager, "/"),
-        *(("simulated vLLM", port, "/metrics") for port in ports.servers),
+    console.rule("where to look" if stay else "where to look with make up, which stays")
+    for what, port, paths in (
+        ("exporter", ports.exporter, ("/",)),
+        ("exporter's series", ports.exporter, ("/metrics",)),
+        # Debian's older Prometheus has the classic pages only, and its Alertmanager no pages at all.
+        ("Prometheus alerts", ports.prometheus, ("/alerts", "/classic/alerts")),
+        ("alerts as JSON", ports.alertmanager, ("/api/v2/alerts",)),
+        *(("simulated vLLM", port, ("/metrics",)) for port in ports.servers),
     ):
-        console.print(f"  {what:18} http://127.0.0.1:{port}{path}")
+        addresses = [f"http://127.0.0.1:{port}{path}" for path in paths]
+        found = [address for address in addresses if await answers(stack.session, address)]
+        console.print(f"  {what:18} {found[0] if found else f'{addresses[0]} does not answer'}")
     console.print("  runbooks           docs/runbooks/")
 
 

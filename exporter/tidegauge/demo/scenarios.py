@@ -1,5 +1,6 @@
 """What the demo plays: the ceiling in the caller, and the ceiling in one server."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -42,22 +43,31 @@ async def _caller(stack: Stack, traffic: Traffic) -> None:
         msg = "a server's own queue is split, too: the caller's ceiling was to be the only one"
         raise DemoError(msg)
 
-    traffic.set_ceiling(28)
-    stack.say("ceiling 28: the split should go, the ceiling still clips")
+    await _raise(stack, traffic, 28)
     fleet = await stack.until(
-        "no split under a ceiling of 28",
+        "a ceiling of 28 that clips, without a split",
         lambda _, fleet: _met(fleet, 28) and not fleet["caller_queue"]["bimodal"] and _state(fleet) == "clips",
-        90,
+        60,
     )
     _tell(stack, fleet)
 
-    traffic.set_ceiling(48)
-    stack.say("ceiling 48: it should never bind; one wave")
+    await _raise(stack, traffic, 48)
     fleet = await stack.until(
-        "one wave under 48", lambda _, fleet: _met(fleet, 48) and _waves(fleet) == (1, "inert"), 90
+        "a ceiling of 48 that is inert, and one wave for every barrier",
+        lambda _, fleet: _met(fleet, 48) and _waves(fleet) == (1, "inert") and _most_waves(fleet) == 1,
+        60,
     )
     _tell(stack, fleet)
     stack.show(await stack.page("resolved", 60, alertname=ALERT, severity="critical", where="caller", fleet=FLEET))
+
+
+async def _raise(stack: Stack, traffic: Traffic, ceiling: int) -> None:
+    """Move the ceiling, and wait until the exporter's window holds nothing from before."""
+    traffic.set_ceiling(ceiling)
+    report, _ = await stack.report()
+    seconds = report["window_seconds"]
+    stack.say(f"ceiling {ceiling}: waiting {seconds:.0f} s, so that the exporter's window holds nothing from before")
+    await asyncio.sleep(seconds + 1)
 
 
 async def _slots(stack: Stack, _: Traffic) -> None:
@@ -90,6 +100,12 @@ def _waves(fleet: Document) -> tuple[float, str] | None:
     client, barriers = _client(fleet), best_barriers(fleet)
     waves = barriers["waves"].get("client") if barriers else None
     return (waves["median"], client["state"]) if client and waves else None
+
+
+def _most_waves(fleet: Document) -> float | None:
+    barriers = best_barriers(fleet)
+    waves = barriers["waves"].get("client") if barriers else None
+    return waves["max"] if waves else None
 
 
 def _met(fleet: Document, ceiling: int) -> bool:
