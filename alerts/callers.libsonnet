@@ -12,7 +12,7 @@ local recorded = catalogue.recorded;
   local n = promql.number,
   local window = config.stageWindow,
   local about(query, format, before='', after='', matchers='') =
-    alert.figure(query + 'SELECTOR', ['fleet'], format, before, after, matchers),
+    a.figure(query + 'SELECTOR', ['fleet'], format, before, after, matchers),
   local ceiling = about(recorded.ceiling, 'printf "%.0f"', ' of ', '', 'ceiling="client"'),
 
   prometheusAlerts+:: {

@@ -62,7 +62,7 @@ local recorded = catalogue.recorded;
           'TidegaugeKVSourcesDisagree',
           '%s == 1' % byBackend('max', exported.kv_cache_sources_disagree),
           alert.backend + ': two sources of the KV capacity differ'
-          + alert.figure(recorded.kv_capacity + 'SELECTOR', ['backend'], 'printf "%.0f"', '; ', ' tokens are used') + '.',
+          + a.figure(recorded.kv_capacity + 'SELECTOR', ['backend'], 'printf "%.0f"', '; ', ' tokens are used') + '.',
           'They are more than ' + '%g' % (100 * config.thresholds.sources_disagree) + '% apart, and ceilings are judged by the more trusted one. '
           + 'Look first whether a configured value is older than the last restart with other settings, then whether the log is that of '
           + 'another server.'

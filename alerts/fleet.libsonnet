@@ -1,13 +1,15 @@
 // One backend of a fleet against the others.
+local alert = import '../mixin/lib/alert.libsonnet';
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local recorded = catalogue.recorded;
 
-// *text* with the slowest backend's sample as the dot.
-local slowest(text) = '{{ with printf "%s{fleet=%%q}" $labels.fleet | query }}%s{{ end }}' % [recorded.fleet_slowest, text];
-
 {
   local config = self._config,
+
+  // *text* with the slowest backend's sample as the dot.
+  local slowest(text) =
+    '{{ with %s }}%s{{ end }}' % [alert.new(config).lookup(recorded.fleet_slowest + 'SELECTOR', ['fleet']), text],
 
   prometheusAlerts+:: {
     groups+: [{

@@ -41,7 +41,7 @@ local model = ['backend', 'model_name'];
             n(config.limits.prefix_floor),
           ],
           alert.model + ': the prefix cache holds ' + alert.value('humanizePercentage') + ' of the prompt tokens'
-          + alert.figure('avg_over_time(%sSELECTOR[%s] offset 1h)' % [recorded.prefix_hit, config.prefixMemory], model, 'humanizePercentage', ', ', ' before') + '.',
+          + a.figure('avg_over_time(%sSELECTOR[%s] offset 1h)' % [recorded.prefix_hit, config.prefixMemory], model, 'humanizePercentage', ', ', ' before') + '.',
           'What the cache held is computed again, so prefill takes longer and the token budget is spent on it. Look first for a change of the '
           + 'prompts (a timestamp or an id at their start), then for a router that no longer sends a conversation to the same server, then at '
           + 'KV-cache usage: a full cache evicts prefixes.'

@@ -1,14 +1,10 @@
 // Requests that wait. Labels: `where`, and `backend` and `model_name` (server) or `fleet` (caller).
+local alert = import '../mixin/lib/alert.libsonnet';
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local recorded = catalogue.recorded;
 
 local subject = '{{ if eq $labels.where "caller" }}fleet {{ $labels.fleet }}{{ else }}{{ $labels.model_name }} on {{ $labels.backend }}{{ end }}';
-
-// The figure of another recorded series for the same subject; nothing where it is absent.
-local figure(key, format) =
-  '{{ with printf "%s{where=%%q,backend=%%q,model_name=%%q,fleet=%%q}" $labels.where $labels.backend $labels.model_name $labels.fleet | query }}{{ . | first | value | %s }}{{ end }}'
-  % [recorded[key], format];
 
 local caller =
   'The wait is in the caller, for a slot of its own limiter; the servers never see it, their queues look empty and their utilisation low. '
@@ -22,6 +18,9 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
   local config = self._config,
   local t = config.thresholds,
   local n = promql.number,
+  // The figure of another recorded series for the same subject; nothing where it is absent.
+  local figure(key, format) =
+    alert.new(config).figure(recorded[key] + 'SELECTOR', ['where', 'backend', 'model_name', 'fleet'], format),
 
   local bimodal = '%s >= %s <= %s and %s >= %s' % [
     recorded.late_ratio,

@@ -16,8 +16,7 @@ local model = ['backend', 'model_name'];
   local refused = p.by('sum', model, recorded.rejection_rate),
   local asked = '(%s + %s)' % [refused, recorded.request_rate],
   local many = '%s / %s >= %s and %s * 300 >= %s' % [refused, asked, n(limits.refused), asked, least],
-  local reasons = '{{ range printf "%s{backend=%%q,model_name=%%q}" $labels.backend $labels.model_name | query | sortByLabel "reason" }} {{ .Labels.reason }}{{ end }}'
-                  % recorded.rejection_rate,
+  local reasons = '{{ range %s | sortByLabel "reason" }} {{ .Labels.reason }}{{ end }}' % a.lookup(recorded.rejection_rate + 'SELECTOR', model),
 
   local left = '(%s + (%s or %s * 0))' % [
     recorded.aborted,
@@ -47,7 +46,7 @@ local model = ['backend', 'model_name'];
           'VllmRequestsAborted',
           '%s / %s >= %s and %s >= %s' % [recorded.aborted, left, n(limits.aborted), left, least],
           alert.backend + ': ' + alert.value('humanizePercentage') + ' of the requests left without an answer'
-          + alert.figure(recorded.aborted + 'SELECTOR', ['backend'], 'printf "%.0f"', ', ', ' of them') + ' within ' + config.stageWindow + '.',
+          + a.figure(recorded.aborted + 'SELECTOR', ['backend'], 'printf "%.0f"', ', ', ' of them') + ' within ' + config.stageWindow + '.',
           'Their callers hung up, mostly because a timeout ran out; the tokens computed for them are lost. They are in no latency figure, so '
           + "these look better than what users feel. Look first at the callers' timeout against the end-to-end p99, then at what requests wait for."
         ),
@@ -55,7 +54,7 @@ local model = ['backend', 'model_name'];
           'VllmUnaccountedLatencyHigh',
           '%s{stage="other"} >= %s and %s %s' % [recorded.stage_share, n(limits.unaccounted), p.on(model), p.enough(recorded.window_requests)],
           alert.model + ': ' + alert.value('humanizePercentage') + ' of the time of a request is in no stage'
-          + alert.figure(recorded.stage_mean + 'SELECTOR', model, 'humanizeDuration', ', ', ' each', 'stage="other"') + '.',
+          + a.figure(recorded.stage_mean + 'SELECTOR', model, 'humanizeDuration', ', ', ' each', 'stage="other"') + '.',
           'That time passes outside the engine, nearly all of it before the first token: in the API server, the tokeniser, or waiting for a step '
           + 'to end. Queue figures do not contain it. Look first at the CPU of the API server process, then at burstiness, then at long '
           + 'prompts and large images, which are prepared there.'

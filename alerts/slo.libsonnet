@@ -48,7 +48,7 @@ local seconds = { '5m': 300, '30m': 1800, '1h': 3600, '2h': 7200, '6h': 21600, '
         seconds[rate.long],
         n(config.thresholds.min_requests),
       ],
-      '{{ $labels.model_name }}: ' + alert.figure(
+      '{{ $labels.model_name }}: ' + a.figure(
         '1 - %sSELECTOR' % recorded['slo_' + rate.long], ['model_name'], 'humanizePercentage', '', ' ', 'sli="%s"' % sli
       ) + 'of the requests ' + figures[sli].what + ' %g s within %s; the error budget burns ' % [target.seconds, rate.long]
       + alert.value('printf "%.1f"') + ' times too fast.',

@@ -1,5 +1,5 @@
-// Builders of alerts: `new(config)` gives one function per severity, and below are the pieces of text that name a subject or
-// fetch a second figure.
+// Builders of alerts: `new(config)` gives one function per severity, and one that fetches a second figure for a text; below
+// are the pieces of text that name a subject.
 {
   new(config):: {
     local a = self,
@@ -16,24 +16,24 @@
     critical(name, expr, summary, description):: a.rule('critical', name, expr, summary, description),
     warning(name, expr, summary, description):: a.rule('warning', name, expr, summary, description),
     info(name, expr, summary, description):: a.rule('info', name, expr, summary, description),
+
+    // What a template looks up: `SELECTOR` in the query becomes the alert's own *labels*, and its cluster, after *matchers*.
+    lookup(query, labels, matchers=''):: (
+      local all = (if config.clusterLabel == '' then [] else [config.clusterLabel]) + labels;
+      local own = std.join(',', [label + '=%q' for label in all]);
+      local selector = '{%s}' % (if matchers == '' then own else matchers + ',' + own);
+      'printf "%s" %s | query' % [
+        std.strReplace(std.strReplace(query, 'SELECTOR', selector), '"', '\\"'),
+        std.join(' ', ['$labels.' + label for label in all]),
+      ]
+    ),
+    // A figure between *before* and *after*; nothing where it is absent.
+    figure(query, labels, format, before='', after='', matchers='')::
+      '{{ with %s }}%s{{ . | first | value | %s }}%s{{ end }}' % [a.lookup(query, labels, matchers), before, format, after],
   },
 
   backend:: '{{ $labels.backend }}',
   model:: '{{ $labels.model_name }} on {{ $labels.backend }}',
   fleet:: 'fleet {{ $labels.fleet }}',
   value(format):: '{{ $value | %s }}' % format,
-
-  // A figure of *query* between *before* and *after*; nothing where it is absent. `SELECTOR` in the query becomes the
-  // alert's own *labels*, after *matchers*.
-  figure(query, labels, format, before='', after='', matchers=''):: (
-    local own = std.join(',', [label + '=%q' for label in labels]);
-    local selector = '{%s}' % (if matchers == '' then own else matchers + ',' + own);
-    '{{ with printf "%s" %s | query }}%s{{ . | first | value | %s }}%s{{ end }}' % [
-      std.strReplace(std.strReplace(query, 'SELECTOR', selector), '"', '\\"'),
-      std.join(' ', ['$labels.' + label for label in labels]),
-      before,
-      format,
-      after,
-    ]
-  ),
 }

@@ -1,0 +1,101 @@
+"""What the settings of the mixin make of the alerts."""
+
+import re
+
+import pytest
+
+from mixin import generate
+
+CATALOGUE = generate.rendered()[generate.CATALOGUE]
+
+
+def alerts(config="{}"):
+    groups = generate.render_jsonnet("prometheusAlerts", CATALOGUE, config)["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def burns(config="{}"):
+    return [rule for rule in alerts(config) if "BudgetBurn" in rule["alert"]]
+
+
+@pytest.mark.parametrize("objective", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
+def test_every_burn_rate_can_be_reached(objective):
+    """An objective of 90 % cannot burn faster than ten times: no alert waits for what cannot be."""
+    slo = ", ".join(f"{sli}+: {{ objective: {objective} }}" for sli in ("ttft", "tpot", "e2e"))
+    rates = [
+        float(rate) for rule in burns(f"{{ slo+: {{ {slo} }} }}") for rate in re.findall(r" > ([\d.]+)", rule["expr"])
+    ]
+
+    assert len(rates) == 24
+    assert all(0 < rate < 1 / (1 - objective) for rate in rates)
+
+
+def test_model_of_its_own():
+    """A model with an objective or target of its own is held to it, and the others are not."""
+    config = "{ sloByModel: { 'a/b+c': { ttft: { objective: 0.5, seconds: 2.5 } } } }"
+    own = [rule for rule in burns(config) if 'model_name="a/b+c"' in rule["expr"]]
+    others = [rule for rule in burns(config) if rule not in own]
+
+    assert {"VllmTTFTBudgetBurn"} == {rule["alert"] for rule in own}
+    assert len(own) == 4
+    assert len(others) == len(burns())
+    assert all("/ 0.5 >" in rule["expr"] and "2.5 s" in rule["annotations"]["summary"] for rule in own)
+    ttft = [rule for rule in others if rule["alert"] == "VllmTTFTBudgetBurn"]
+    assert all(r'model_name!~"a/b\\+c"' in rule["expr"] for rule in ttft)
+
+
+def test_burn_rates_are_a_list_of_ones_own():
+    """Each entry makes one alert for each service level, with its windows, severity and hold."""
+    rate = "{ factor: 10, long: '2h', short: '30m', severity: 'info', hold: '7m' }"
+    made = burns(f"{{ burnRates: [{rate}] }}")
+
+    assert len(made) == 3
+    assert {"7m"} == {rule["for"] for rule in made}
+    assert {("info", "2h")} == {(rule["labels"]["severity"], rule["labels"]["window"]) for rule in made}
+    assert all("ratio_rate2h" in rule["expr"] and "ratio_rate30m" in rule["expr"] for rule in made)
+
+
+def test_no_alert_on_spellings_that_are_read():
+    """Where the rules read every spelling, none can be the wrong one."""
+    prefixes = "['vllm:', 'vllm_', 'ray_vllm_', 'ray_vllm:']"
+    names = {rule["alert"] for rule in alerts(f"{{ metricPrefixes: {prefixes} }}")}
+
+    assert "TidegaugeNativeMetricsEscaped" not in names
+    assert "TidegaugeNativeMetricsMissing" in names
+
+
+def test_figures_of_a_text_are_of_the_alerts_own_cluster():
+    """With several clusters in one Prometheus, a text does not show another one's figure."""
+    texts = [
+        text
+        for rule in alerts("{ clusterLabel: 'site' }")
+        for text in (rule["annotations"]["summary"], rule["annotations"]["description"])
+        if "printf" in text
+    ]
+    lookups = [lookup for text in texts for lookup in re.findall(r'printf "[^|]*\| query', text)]
+
+    assert len(lookups) > 20
+    assert all("site=%q" in lookup and "$labels.site" in lookup for lookup in lookups)
+
+
+def test_joins_keep_to_a_cluster():
+    """Every label list that an alert joins or aggregates by has the cluster."""
+    lists = [
+        one
+        for rule in alerts("{ clusterLabel: 'site' }")
+        for one in re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"])
+        if one
+    ]
+
+    assert len(lists) > 20
+    assert all(one.startswith("site") for one in lists)
+
+
+def test_every_limit_is_used():
+    """A limit that nothing reads would be a knob that turns nothing."""
+    config = generate.render_jsonnet("_config", CATALOGUE)
+    plain = [rule["expr"] for rule in alerts()]
+
+    assert len(config["limits"]) >= 10
+    for key in config["limits"]:
+        assert plain != [rule["expr"] for rule in alerts(f"{{ limits+: {{ {key}: 0.12345 }} }}")], key
