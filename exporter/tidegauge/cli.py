@@ -233,7 +233,7 @@ def _print(answer: Document, *, as_json: bool) -> None:
         print(json.dumps(answer, indent=2))
     else:
         # A report that is piped to a file must not be cut to a terminal's width.
-        text.show(answer, Console(width=None if sys.stdout.isatty() else 140, highlight=False))
+        text.show(answer, Console(width=None if sys.stdout.isatty() else 400, highlight=False))
 
 
 def _anything(answer: Document) -> bool:

@@ -199,10 +199,10 @@ class TestVerdicts:
             "The caller's wait for a slot is split: 40% wait at least 9.35 s in the mean, the others at most 0.1 s.",
             "The queue of 10.0.0.1:8000 is split: 40% wait at least",
             "The caller's ceiling of 16 clips",
-            "10.0.0.1:8000 is the slowest backend: 3.14 times 10.0.0.2:8000",
+            "10.0.0.1:8000 is the odd one out: 3.14 times 10.0.0.2:8000",
             "The sources of the KV capacity of 10.0.0.1:8000 disagree",
             "sum_fell 1",
-            "In 10.0.0.1:8000 requests waited 524 s in all, 250 s of it for KV-cache space.",
+            "On 10.0.0.1:8000 requests waited about 524 s in all by its waiting gauge, 250 s of it for KV-cache space.",
             "Preempted requests of 10.0.0.1:8000 waited again, about 41 s that vLLM books as decode (an estimate).",
         ):
             assert piece in said
@@ -213,7 +213,7 @@ class TestVerdicts:
         said = "\n".join(self.sentences(figures(lifetime("a", page(rows)))))
 
         assert "unmeasured, not zero" in said
-        assert "Request capacity is unknown" in said
+        assert "Request capacity of the fleet is unknown: of a" in said
         assert "slowest" not in said
         assert "split" not in said
 
@@ -252,7 +252,10 @@ class TestVerdicts:
         moment = figures(idle, inferred=[inferred.snapshot(2000.0)])
         said, table = "\n".join(self.sentences(moment)), shown(document(moment))
 
-        assert "The caller's ceiling of 8 clips: fan-out reaches 21, 3 wave(s) per barrier." in said
+        assert (
+            "The caller's ceiling, observed as a plateau, of 8 clips: fan-out, as inferred, reaches 21; the median barrier takes 3"
+            in said
+        )
         assert "No caller reports its waits: waiting before vLLM is unmeasured, not zero." in said
         assert "6 barriers (inferred), fan-out median 21, max 21" in table
         assert "observed" in table
@@ -282,3 +285,86 @@ class TestVerdicts:
         said = "\n".join(self.sentences(figures(lifetime("a", one), lifetime("again", one))))
 
         assert "again and a are one server" in said
+
+
+class TestHonestVerdicts:
+    """A sentence an on-call engineer would act on must not claim more than its figures."""
+
+    def said(self, fleet, *backends):
+        names = [one["name"] for one in backends]
+        empty = {
+            "backends": names,
+            "stages": None,
+            "caller_queue": None,
+            "client_seconds": None,
+            "barriers": [],
+            "ceilings": [],
+            "natural_bound": None,
+            "skew": None,
+            "request_capacity": {},
+            "narrowest_request_capacity": {},
+            "up": len(names),
+        }
+        return "\n".join(verdicts({"backends": list(backends)}, {**empty, **fleet}))
+
+    def backend(self, **changes):
+        calm = {
+            "name": "a",
+            "up": True,
+            "twin_of": None,
+            "models": [],
+            "waiting_seconds": {},
+            "hidden_wait_seconds": None,
+            "max_num_seqs": {"value": 8, "source": "log"},
+            "request_capacity": {"p90_prompt": 5},
+            "kv_cache_sources_disagree": False,
+            "failed_polls": {},
+            "restarts": 0,
+            "dropped_intervals": {},
+        }
+        return {**calm, **changes}
+
+    def slots(self, value, state):
+        return {"ceiling": "server", "value": value, "source": "log", "state": state}
+
+    def test_slots_that_add_up_may_still_be_short_on_one_server(self):
+        """8 and 16 are 24 in all; calls that all go to the first one wait for its 8."""
+        fleet = {"ceilings": [self.slots(24, "inert")], "natural_bound": {"value": 24, "source": "inferred"}}
+        said = self.said(fleet, self.backend(waiting_seconds={"sequence_slots": 20.0}), self.backend(name="b"))
+
+        assert "24 sequence slots in all would do, yet requests waited for a slot on a" in said
+        assert "inert" not in said
+
+    def test_slots_above_the_callers_ceiling_clip_nothing(self):
+        """What the caller holds back never meets them."""
+        client = {"ceiling": "client", "value": 8, "source": "observed", "state": "clips"}
+        fleet = {"ceilings": [client, self.slots(24, "clips")], "natural_bound": {"value": 53, "source": "inferred"}}
+        said = self.said(fleet, self.backend())
+
+        assert "24 sequence slots in all is not reached: the caller's ceiling of 8 is lower." in said
+        assert "observed as a plateau, of 8 clips: fan-out, as inferred, reaches 53." in said
+
+    def test_outage_and_restart_are_told(self):
+        """A server that was away for a third of the window is not simply up."""
+        said = self.said({}, self.backend(failed_polls={"connection": 51}, restarts=1))
+
+        assert "a did not answer every poll (connection 51)" in said
+        assert "a restarted 1 time." in said
+
+    def test_small_skew_names_nobody_as_the_odd_one_out(self):
+        """Of many like servers one is always the slowest."""
+        near = self.said({"skew": {"ratio": 1.17, "highest": "b", "lowest": "a"}}, self.backend())
+        far = self.said({"skew": {"ratio": 2.7, "highest": "b", "lowest": "a"}}, self.backend())
+
+        assert "No backend is the odd one out: mean end-to-end differs by a factor of 1.17 at most (b over a)" in near
+        assert "b is the odd one out: 2.70 times a" in far
+
+    def test_fleet_that_no_backend_has_is_a_wrong_name(self):
+        """Not a fleet at rest."""
+        assert "no backend has it as its fleet or model" in self.said({})
+
+    def test_capacity_says_whose_figure_is_missing(self):
+        """One quiet server of twelve leaves the fleet's sum unknown."""
+        said = self.said({"request_capacity": {}}, self.backend(), self.backend(name="quiet", request_capacity={}))
+
+        assert "Request capacity of the fleet is unknown: of quiet the KV capacity" in said

@@ -1,11 +1,15 @@
 """The report for a terminal, drawn from the document: stages with both shares, gain ceilings, waves, capacity."""
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tidegauge.catalogue import thresholds as th
 from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
@@ -31,15 +35,15 @@ def _fleet(report: Document, fleet: Document) -> RenderableType:
     if fleet["stages"] is not None:
         parts += [_stages(fleet), _per_backend(backends)]
     parts += [_queues(fleet, backends), _backends(backends), _barriers(fleet)]
-    parts += [Text("what it means", style="bold"), *(Text(f"  {_printable(line)}") for line in verdicts(report, fleet))]
+    parts += [Text("what it means", style="bold")]
+    parts += [Padding(Text(_printable(line)), (0, 0, 0, 2), expand=False) for line in verdicts(report, fleet)]
     return Group(*parts)
 
 
 def _stages(fleet: Document) -> Table:
     stages = fleet["stages"]
-    table = Table(title=f"where the latency goes ({stages['requests']:.0f} requests finished)", title_justify="left")
-    for heading in ("stage", "mean", "share of e2e", "share of the three", "halving it wins at most"):
-        table.add_column(heading, justify="left" if heading == "stage" else "right")
+    title = f"where the latency goes ({stages['requests']:.0f} requests finished)"
+    table = _table(title, ("stage", "mean", "share of e2e", "share of the three", "halving it wins at most"), {"stage"})
     if fleet["client_seconds"] is not None:
         table.add_row("client (before vLLM)", _time(fleet["client_seconds"]), "", "", "")
     for stage in SERVER_STAGES:
@@ -56,33 +60,29 @@ def _stages(fleet: Document) -> Table:
 
 
 def _per_backend(backends: list[Document]) -> Table:
-    table = Table(title="per backend", title_justify="left")
-    for heading in ("backend", "model", "requests", "e2e", *SERVER_STAGES, "prefix hit", "preemptions"):
-        table.add_column(heading, justify="left" if heading in {"backend", "model"} else "right")
-    for one in backends:
-        for model in one["models"]:
-            stages = model["stages"]
-            if stages is None:
-                table.add_row(
-                    _name(one["name"]), _name(model["model_name"]), "0", *[""] * 5, _percent(one["prefix_hit"]), ""
-                )
-                continue
-            table.add_row(
-                _name(one["name"]),
-                _name(model["model_name"]),
-                f"{stages['requests']:.0f}",
-                _time(stages["e2e_seconds"]),
-                *(_time(stages["seconds"][stage]) for stage in SERVER_STAGES),
-                _percent(one["prefix_hit"]),
-                f"{one['preemptions']:.0f}",
-            )
+    rows = [(one, model) for one in backends for model in one["models"]]
+    names = {model["model_name"] for _, model in rows}
+    several = len(names) > 1
+    title = "per backend" if several else f"per backend, all serving {_printable(next(iter(names), ''))}"
+    headings = ("backend", *(["model"] if several else []), "requests", "e2e", *SERVER_STAGES, "hit", "preempted")
+    table = _table(title, headings, {"backend", "model"})
+    for one, model in rows:
+        stages = model["stages"] or {"requests": 0, "e2e_seconds": None, "seconds": dict.fromkeys(SERVER_STAGES)}
+        times = (stages["e2e_seconds"], *stages["seconds"].values())
+        table.add_row(
+            _name(one["name"]),
+            *([_name(model["model_name"])] if several else []),
+            f"{stages['requests']:.0f}",
+            *("-" if value is None else _time(value) for value in times),
+            _percent(one["prefix_hit"]) if one["prefix_hit"] is not None else "-",
+            f"{one['preemptions']:.0f}",
+        )
     return table
 
 
 def _queues(fleet: Document, backends: list[Document]) -> Table:
-    table = Table(title="queue: split, not spread", title_justify="left")
-    for heading in ("where", "p50", "p90", "p90/p50", "late", "late mean", "effective waves", "verdict"):
-        table.add_column(heading, justify="left" if heading in {"where", "verdict"} else "right")
+    headings = ("where", "p50", "p90", "p90/p50", "late", "late mean", "effective waves", "verdict")
+    table = _table("who waits in a queue", headings, {"where", "verdict"})
     rows = [(f"caller of {fleet['name']}", fleet["caller_queue"])]
     rows += [(f"server {one['name']}", model["queue"]) for one in backends for model in one["models"]]
     for where, queue in rows:
@@ -91,24 +91,30 @@ def _queues(fleet: Document, backends: list[Document]) -> Table:
                 _name(where), *["-"] * 6, "not measured" if where.startswith("caller") else "too few requests"
             )
             continue
-        verdict = "bimodal" if queue["bimodal"] else "saturated" if queue["saturated"] else "one mode"
         table.add_row(
             _name(where),
             _bounded(queue, "0.5"),
             _bounded(queue, "0.9"),
-            f"{queue['p90_p50_ratio']:.1f}",
+            f"{queue['p90_p50_ratio']:.1f}" if queue["quantiles"]["0.9"] > queue["edge_seconds"] else "-",
             _percent(queue["late_ratio"]),
-            _time(queue["late_seconds"]) if queue["late_seconds"] is not None else "-",
+            f">= {_time(queue['late_seconds'])}" if queue["late_seconds"] is not None else "-",
             f"{queue['effective_waves']:.2f}" if queue["effective_waves"] else "infinite",
-            verdict,
+            _judged(queue),
         )
     return table
 
 
+def _judged(queue: Document) -> str:
+    if queue["bimodal"]:
+        return "bimodal"
+    if queue["saturated"]:
+        return "saturated"
+    return "some wait, no split" if queue["late_ratio"] >= th.BIMODAL_LATE_LOW.value else "no queue"
+
+
 def _backends(backends: list[Document]) -> Table:
-    table = Table(title="capacity", title_justify="left")
-    for heading in ("backend", "state", "KV tokens", "slots", "p90 prompt", "requests at p90", "at full context"):
-        table.add_column(heading, justify="left" if heading in {"backend", "state"} else "right")
+    headings = ("backend", "state", "KV tokens", "slots", "p90 prompt", "requests at p90", "at full context")
+    table = _table("capacity", headings, {"backend", "state"})
     for one in backends:
         state = "not polled" if one["up"] is None else "up" if one["up"] else "down"
         table.add_row(
@@ -117,8 +123,8 @@ def _backends(backends: list[Document]) -> Table:
             _fact(one["kv_cache_capacity_tokens"]),
             _fact(one["max_num_seqs"]),
             _number(one["p90_prompt_tokens"]),
-            _number(one["request_capacity"].get("p90_prompt")),
-            _number(one["request_capacity"].get("context_window"), 2),
+            _held(one, "p90_prompt", 0),
+            _held(one, "context_window", 2),
         )
     return table
 
@@ -132,9 +138,8 @@ def _barriers(fleet: Document) -> Table:
             f": {barriers['count']} barriers ({barriers['source']}), fan-out median {order['median']:.0f},"
             f" max {order['max']:.0f}"
         )
-    table = Table(title=title, title_justify="left")
-    for heading in ("ceiling", "value", "from", "natural bound", "state", "waves median", "waves max", "clipped"):
-        table.add_column(heading, justify="left" if heading in {"ceiling", "from", "state"} else "right")
+    headings = ("ceiling", "value", "from", "natural bound", "state", "waves median", "waves max", "clipped")
+    table = _table(title, headings, {"ceiling", "from", "state"})
     for one in fleet["ceilings"]:
         waves = barriers["waves"].get(one["ceiling"]) if barriers else None
         table.add_row(
@@ -150,6 +155,24 @@ def _barriers(fleet: Document) -> Table:
     if not fleet["ceilings"]:
         table.add_row("none known", *[""] * 7)
     return table
+
+
+def _table(title: str, headings: Iterable[str], words: AbstractSet[str]) -> Table:
+    """A table whose columns of *words* fold where the terminal is narrow, while figures stay whole."""
+    table = Table(title=Text(title, style="table.title"), title_justify="left")
+    for heading in headings:
+        if heading in words:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", overflow="fold")
+    return table
+
+
+def _held(one: Document, basis: str, digits: int) -> str:
+    """Requests that fit; an upper bound where the sequence slots are not known for certain."""
+    value = one["request_capacity"].get(basis)
+    certain = one["max_num_seqs"] is not None and one["max_num_seqs"]["source"] != "observed"
+    return _number(value, digits) if certain or value is None else f"<= {_number(value, digits)}"
 
 
 def _printable(text: str) -> str:

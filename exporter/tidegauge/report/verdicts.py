@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from typing import Final
 
+from tidegauge.catalogue import thresholds as th
 from tidegauge.report.document import Document
 
 _CAUSES: Final = {
     "deferred": "deferred by vLLM (remote KV, grammar, adapter)",
     "kv_cache": "for KV-cache space",
     "sequence_slots": "for a sequence slot (max_num_seqs)",
-    "prefill_budget": "for the token budget of a step, with slots and KV cache free",
-    "unknown": "for a cause that cannot be told, as max_num_seqs is unknown",
+    "prefill_budget": "with a slot free and KV usage under what counts as full: most likely for a step's token budget",
+    "unknown": "for a cause that cannot be told, as max_num_seqs was not known then",
 }
 _OBSERVED: Final = {"source": "observed"}
 """Slots that were only observed bound nothing, like unknown ones."""
-_ALIKE: Final = 1.1
-"""A skew below this is the noise of any two servers."""
+_TELLING: Final = th.PAGE_IMPACT.value
+"""The share of end-to-end time from which a queue is worth a sentence."""
+_LATE: Final = th.BIMODAL_LATE_LOW.value
 
 
 def verdicts(report: Document, fleet: Document) -> list[str]:
@@ -24,7 +26,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
     return [
         *_stages(fleet),
         *_splits(fleet, backends),
-        *_ceilings(fleet),
+        *_ceilings(fleet, backends),
         *_waiting(backends),
         *_skew(fleet),
         *_capacity(fleet, backends),
@@ -34,6 +36,9 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
 
 def _stages(fleet: Document) -> Iterator[str]:
     stages = fleet["stages"]
+    if not fleet["backends"]:
+        yield "Callers report this fleet, but no backend has it as its fleet or model: check the name."
+        return
     if stages is None:
         yield "No request finished in the window: nothing can be said of latency."
         return
@@ -64,27 +69,57 @@ def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
                 yield f"The queue of {one['name']} is split: {queue['late_ratio']:.0%} wait {_late(queue)}."
             elif queue is not None and queue["saturated"]:
                 yield f"The queue of {one['name']} is saturated: {queue['late_ratio']:.0%} of the requests wait."
+            elif queue is not None and queue["late_ratio"] >= _LATE and (queue["impact_ratio"] or 0) >= _TELLING:
+                yield (
+                    f"The queue of {one['name']} is {queue['impact_ratio']:.0%} of end-to-end time:"
+                    f" {queue['late_ratio']:.0%} of the requests wait over {queue['edge_seconds']:g} s, yet too short"
+                    f" against that edge to call it split."
+                )
 
 
 def _late(queue: Document) -> str:
     return f"at least {queue['late_seconds']:.2f} s in the mean, the others at most {queue['edge_seconds']:g} s"
 
 
-def _ceilings(fleet: Document) -> Iterator[str]:
-    bound = fleet["natural_bound"]
+def _ceilings(fleet: Document, backends: list[Document]) -> Iterator[str]:
     barriers = best_barriers(fleet)
+    known = {one["ceiling"]: one for one in fleet["ceilings"]}
     for one in fleet["ceilings"]:
-        who = "The caller's ceiling" if one["ceiling"] == "client" else "The servers' ceiling in sequence slots"
         order = barriers["waves"].get(one["ceiling"]) if barriers else None
-        waves = f", {order['median']:.0f} wave(s) per barrier" if order else ""
-        if one["state"] == "clips":
-            yield f"{who} of {one['value']:.0f} clips: fan-out reaches {bound['value']:.0f}{waves}."
-        elif one["state"] == "inert":
-            yield f"{who} of {one['value']:.0f} is inert: fan-out never exceeds {bound['value']:.0f}{waves}."
-        else:
-            yield f"{who} of {one['value']:.0f} is unmeasured: no barrier was seen."
+        waves = f"; the median barrier takes {_count(order['median'], 'wave')}" if order else ""
+        if one["ceiling"] == "server":
+            yield _slots(one, known.get("client"), fleet, backends, waves)
+            continue
+        who = "The caller's ceiling" + (", observed as a plateau," if one["source"] == "observed" else "")
+        yield f"{who} of {one['value']:.0f} {_judged(one, fleet)}{waves}."
     if fleet["caller_queue"] is None and fleet["client_seconds"] is None:
         yield "No caller reports its waits: waiting before vLLM is unmeasured, not zero."
+
+
+def _judged(one: Document, fleet: Document) -> str:
+    """What the ceiling's state means, against the natural bound and where that is from."""
+    bound = fleet["natural_bound"]
+    if one["state"] == "unmeasured":
+        return "is unmeasured: no barrier was seen"
+    seen = "fan-out, as inferred," if bound["source"] == "inferred" else "fan-out"
+    if one["state"] == "clips":
+        return f"clips: {seen} reaches {bound['value']:.0f}"
+    return f"is inert: {seen} never exceeds {bound['value']:.0f}"
+
+
+def _slots(one: Document, client: Document | None, fleet: Document, backends: list[Document], waves: str) -> str:
+    """The servers' slots are one pool only where calls spread as the slots do, and only what a caller lets through."""
+    who = f"The servers' ceiling of {one['value']:.0f} sequence slots in all"
+    if client is not None and client["value"] < one["value"]:
+        return f"{who} is not reached: the caller's ceiling of {client['value']:.0f} is lower."
+    short = [backend["name"] for backend in backends if backend["waiting_seconds"].get("sequence_slots")]
+    if one["state"] == "inert" and short:
+        return f"{who} would do, yet requests waited for a slot on {', '.join(short)}: calls do not spread as slots do."
+    return f"{who} {_judged(one, fleet)}{waves}."
+
+
+def _count(number: float, noun: str) -> str:
+    return f"{number:.0f} {noun}" if number == 1 else f"{number:.0f} {noun}s"
 
 
 def _waiting(backends: list[Document]) -> Iterator[str]:
@@ -93,8 +128,8 @@ def _waiting(backends: list[Document]) -> Iterator[str]:
         if booked:
             main = max(booked, key=lambda cause: booked[cause])
             yield (
-                f"In {one['name']} requests waited {sum(booked.values()):.0f} s in all, {booked[main]:.0f} s of it"
-                f" {_CAUSES.get(main, main)}."
+                f"On {one['name']} requests waited about {sum(booked.values()):.0f} s in all by its waiting gauge,"
+                f" {booked[main]:.0f} s of it {_CAUSES.get(main, main)}."
             )
         if one["hidden_wait_seconds"]:
             yield (
@@ -110,12 +145,15 @@ def best_barriers(fleet: Document) -> Document | None:
 
 def _skew(fleet: Document) -> Iterator[str]:
     skew = fleet["skew"]
-    if skew is not None and skew["ratio"] < _ALIKE:
-        yield f"The backends are alike: mean end-to-end differs by a factor of {skew['ratio']:.2f}."
-    elif skew is not None:
+    if skew is None:
+        return
+    if skew["ratio"] < th.SKEW.value:
         yield (
-            f"{skew['highest']} is the slowest backend: {skew['ratio']:.2f} times {skew['lowest']} by mean end-to-end."
+            f"No backend is the odd one out: mean end-to-end differs by a factor of {skew['ratio']:.2f} at most"
+            f" ({skew['highest']} over {skew['lowest']}), under {th.SKEW.value:g}."
         )
+    else:
+        yield f"{skew['highest']} is the odd one out: {skew['ratio']:.2f} times {skew['lowest']} by mean end-to-end."
 
 
 def _capacity(fleet: Document, backends: list[Document]) -> Iterator[str]:
@@ -124,14 +162,18 @@ def _capacity(fleet: Document, backends: list[Document]) -> Iterator[str]:
         counted = [one for one in backends if one["up"] and not one["twin_of"]]
         unknown = [one["name"] for one in counted if (one["max_num_seqs"] or _OBSERVED)["source"] == "observed"]
         bound = f" An upper bound: the sequence slots of {', '.join(unknown)} are not known." if unknown else ""
-        yield (
-            f"At the p90 prompt the fleet holds {capacity['p90_prompt']:.0f} requests at once;"
-            f" the narrowest backend holds {narrowest['p90_prompt']:.0f}.{bound}"
-        )
+        whole = capacity.get("p90_prompt_and_output")
+        output = f", {whole:.0f} with their output" if whole is not None and whole != capacity["p90_prompt"] else ""
+        least = f"; the narrowest backend holds {narrowest['p90_prompt']:.0f}" if len(counted) > 1 else ""
+        yield f"At the p90 prompt the fleet holds {capacity['p90_prompt']:.0f} requests at once{output}{least}.{bound}"
     elif fleet["backends"] and not fleet["up"]:
         yield "Request capacity is 0: no backend of the fleet answers."
     elif fleet["backends"]:
-        yield "Request capacity is unknown: a KV capacity or a p90 prompt is missing."
+        lacking = [one["name"] for one in backends if one["up"] and "p90_prompt" not in one["request_capacity"]]
+        yield (
+            f"Request capacity of the fleet is unknown: of {', '.join(lacking)} the KV capacity, or enough requests for"
+            f" a p90 prompt, is missing."
+        )
 
 
 def _faults(backends: list[Document]) -> Iterator[str]:
@@ -140,8 +182,16 @@ def _faults(backends: list[Document]) -> Iterator[str]:
             yield f"{one['name']} and {one['twin_of']} are one server: its capacity is counted once."
         if one["kv_cache_sources_disagree"]:
             yield f"The sources of the KV capacity of {one['name']} disagree."
+        failed = ", ".join(f"{reason} {count}" for reason, count in one["failed_polls"].items())
         if one["up"] is False:
-            yield f"{one['name']} does not answer."
+            yield f"{one['name']} does not answer (failed polls: {failed})."
+        elif failed:
+            yield f"{one['name']} did not answer every poll ({failed}): what happened then is in no figure."
+        if one["restarts"]:
+            yield f"{one['name']} restarted {_count(one['restarts'], 'time')}."
+        aborted = sum(model["aborted_after_first_token"] or 0 for model in one["models"])
+        if aborted:
+            yield f"{_count(aborted, 'request')} of {one['name']} left after the first token: no latency has them."
         if one["dropped_intervals"]:
             reasons = ", ".join(f"{reason} {count}" for reason, count in one["dropped_intervals"].items())
             yield f"Intervals of {one['name']} that cannot be true were left out: {reasons}."
