@@ -18,7 +18,7 @@ CLOCK_SKEW_SECONDS: Final = 60.0
 PATIENCE: Final = 20
 """Pages in a row that another server must answer before it is the one to follow; so long, too, it is remembered."""
 
-MOST_KEPT: Final = 40_000
+MOST_KEPT: Final = 20_000
 """Figures of one backend that are remembered, those that its last page lacked among them."""
 T = TypeVar("T")
 
