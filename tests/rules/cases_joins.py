@@ -3,7 +3,7 @@
 from tests.rules.cases_bottleneck import SLOW, by_host, gpus, level, server
 from tests.rules.promtool import Group, Series, Value, labels, series
 from tests.rules.servers import Phase, Server, exporter, polled, split_rows
-from tests.rules.steady import Steady
+from tests.rules.steady import MODERN, Steady
 from tidegauge import dcgm, vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rec
@@ -38,6 +38,9 @@ SHARED = Group(
         *phased("b:8000", "sim", 5, queue=1, prefill=1, decode=2, other=0),
         *phased("a:8000", "fast", 2, queue=0.002, prefill=0.003, decode=0.004, other=0.001),
         *phased("b:8000", "fast", 2, queue=0.001, prefill=0.001, decode=0.002, other=0),
+        # One of two exporters takes it for a twin; the other one knows better.
+        exporter(ex.BACKEND_DISTINCT, "1x40", TWO[0], backend="b:8000"),
+        exporter(ex.BACKEND_DISTINCT, "0x40", TWO[1], backend="b:8000"),
         *counted("a:8000", "sim", 2),
         *counted("a:8000", "chat", 5),
         *counted("b:8000", "sim", 1),
@@ -135,12 +138,15 @@ SIGNALS = Group(
         *gauged("d:8000", "one", "5x40", "0+60x40", 0.1), *queued("d:8000", "one", 2),
         *gauged("e:8000", "one", "9x40", "0+10x40", 0.1), *queued("e:8000", "one", 6),
         exporter(ex.BACKEND_DISTINCT, "0x40", backend="c:8000"),
+        *gauged("f:8000", "chat", "0.01x40", "0+99x40", 0.1),
+        *queued("f:8000", "chat", 0.1),
         exporter(ex.BACKEND_DISTINCT, "0x40", backend="e:8000"),
+        exporter(ex.BACKEND_DISTINCT, "0x40", backend="f:8000"),
         exporter(ex.BACKEND_DISTINCT, "1x40", TWO[0], backend="a:8000"),
         exporter(ex.BACKEND_DISTINCT, "0x40", TWO[1], backend="a:8000"),
         *(
             exporter(ex.KV_CAPACITY, f"{tokens}x40", backend=backend, source="log")
-            for backend, tokens in (("a:8000", 100), ("b:8000", 300), ("c:8000", 9))
+            for backend, tokens in (("a:8000", 100), ("b:8000", 300), ("c:8000", 9), ("f:8000", 9))
         ),
     ],
     [
@@ -158,8 +164,8 @@ SIGNALS = Group(
             )
         }),
         Value(rec.FLEET_KV_MAX, 16, {labels(fleet="sim"): 0.4, labels(fleet="chat"): 0.7, labels(fleet="one"): 0.1}),
-        # (0.2 x 100 + 0.4 x 300) / 400, and of three.
-        Value(rec.FLEET_KV_WEIGHTED, 16, {labels(fleet="sim"): 0.35, labels(fleet="chat"): 0.247}),
+        # (0.2 x 100 + 0.4 x 300) / 400, and of four.
+        Value(rec.FLEET_KV_WEIGHTED, 16, {labels(fleet="sim"): 0.35, labels(fleet="chat"): 0.244}),
     ],
 )  # fmt: skip
 
@@ -240,13 +246,16 @@ GPUS = Group(
         *server("two"), changing("two", 0), changing("two", 0.1, gpu="1"),
         changing("two", -0.1, name=dcgm.DRAM_ACTIVE), changing("two", 0.1, name=dcgm.DRAM_ACTIVE, gpu="1"),
         *server("coarse"), changing("coarse", 0, 100, dcgm.GPU_UTIL), changing("coarse", 0.2, 100, dcgm.GPU_UTIL, "1"),
+        *server("lower"),
+        changing("lower", 0),
+        changing("lower", -0.05, 100, dcgm.GPU_UTIL, "1"),
         # One of two has the better figure; its coarse one is not read.
         *server("mixed"), changing("mixed", 0), changing("mixed", 0.2, 100, dcgm.GPU_UTIL),
         changing("mixed", 0.1, 100, dcgm.GPU_UTIL, "1"),
     ],
     [
-        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, coarse=0.8, mixed=0.75)),
-        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1, coarse=0.2, mixed=0.1)),
+        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, coarse=0.8, mixed=0.75, lower=0.675)),
+        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1, coarse=0.2, mixed=0.1, lower=0.05)),
         Value(rec.GPU_DRAM, 15.5, by_host(two=0.7)),
     ],
 )  # fmt: skip
@@ -261,6 +270,8 @@ LEVELS = Group(
         *loaded("busy", "0x40", "0x22 4 0x30"),
         *server("slow", tpot=SLOW), *gpus("slow", 0.95),
         *server("slow-full", tpot=SLOW, waiting=5), *gpus("slow-full", 0.95, dram=0.2),
+        *server("crowded", waiting=5),
+        *gpus("crowded", 0.6),
         *server("half-full", kv=0.5, waiting=5), *server("one", waiting=1),
         # A server of before 0.11 has the time between tokens only.
         *before_011("old-slow", SLOW), *gpus("old-slow", 0.97),
@@ -278,7 +289,8 @@ LEVELS = Group(
             level("queued", "scheduling", "unseen") | level("paused", "unknown", "unseen")
             | level("idle", "none", "unseen") | level("busy", "unknown", "unseen")
             | level("slow", "compute") | level("slow-full", "compute") | level("not-slow", "none")
-            | level("one", "scheduling", "unseen") | level("old-slow", "compute") | level("old-fast", "none")
+            | level("one", "scheduling", "unseen")
+            | level("crowded", "scheduling") | level("old-slow", "compute") | level("old-fast", "none")
             | level("half-full", "scheduling", "unseen") | level("starved", "false_compute") | level("sleepy", "none")
             | level("spread-more", "communication"),
             '{backend!="spread:8000"}',
@@ -286,4 +298,34 @@ LEVELS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [SHARED, INFORMED, SIGNALS, EXPORTERS, GPUS, LEVELS]
+# What comes ninety seconds, three and six minutes before the end: in five minutes the first two.
+STEPS_OF = [0.0] * 28 + [300.0] * 6 + [360.0] * 4 + [370.0] * 3
+PULSES = Group(
+    "what the exporter counts is counted over five minutes",
+    [
+        exporter(ex.ARRIVALS, STEPS_OF, backend="a:8000"),
+        exporter(ex.WAITING_SECONDS, STEPS_OF, backend="a:8000", cause="kv_cache"),
+    ],
+    [
+        Value(rec.ARRIVAL_RATE, 20, {labels(backend="a:8000"): 0.2}, to=0.2),
+        Value(rec.WAITING_CAUSE, 20, {labels(backend="a:8000", cause="kv_cache"): 0.2}, to=0.2),
+    ],
+)
+
+BOUNDS = Group(
+    "a margin needs a bound, and one call is one",
+    [
+        *(exporter(ex.CEILING, "4x20", fleet=fleet, ceiling="client", source="config") for fleet in ("one", "none")),
+        exporter(ex.NATURAL_BOUND, "1x20", fleet="one", source="observed"),
+        exporter(ex.NATURAL_BOUND, "0x20", fleet="none", source="observed"),
+    ],
+    [Value(rec.CEILING_MARGIN, 5, {labels(fleet="one", ceiling="client"): 4})],
+)
+
+UNASKED = Group(
+    "nobody asked is no ratio over any window",
+    Steady(MODERN, {vllm.TTFT: {1: 0}, vllm.TPOT: {0.03: 0}, vllm.E2E: {1: 0}}).series(),
+    [Value(one, 10, {}) for one in (rec.SLO_30M, rec.SLO_2H, rec.SLO_6H, rec.SLO_1D, rec.SLO_3D)],
+)
+
+GROUPS = [PULSES, BOUNDS, UNASKED, SHARED, INFORMED, SIGNALS, EXPORTERS, GPUS, LEVELS]

@@ -38,6 +38,8 @@ ONE_LATE = Pulsed("one-late", "m10", {"now": 50, "five": 1})
 ONE_ON_TIME = Pulsed("one-on-time", "m11", {"now": 1, "five": 50})
 SLIGHT = Pulsed("slight", "m12", EVEN, slower=0.07)
 OLD = Pulsed("old", "m13", EVEN, old=True, counters=COUNTERS)
+OLD_SOME = attrs.evolve(SOME, host="old-some", old=True)
+OLD_FEW = attrs.evolve(FEW, host="old-few", old=True)
 SERVERS = [
     MAIN,
     SECOND,
@@ -53,6 +55,8 @@ SERVERS = [
     ONE_ON_TIME,
     SLIGHT,
     OLD,
+    OLD_SOME,
+    OLD_FEW,
 ]
 BUSY = [MAIN, SECOND, TWIN]
 LEAST = 20
@@ -172,9 +176,22 @@ WINDOWS = Group(
         coarse(rec.OUTPUT_RATE, 0.8, each(40 * 10 / 300), THEM),
         coarse(rec.PREEMPTION_RATE, 0.08, each(40 / 300), THEM),
         coarse(rec.REQUEST_RATE, 0.08, each(40 / 300), THEM),
+        coarse(rec.FLEET_FINISHED_RATE, 0.16, {labels(fleet="m1", finished_reason="stop"): 80 / 300}, '{fleet="m1"}'),
         exact(rec.PREFIX_HIT, {**each(0.5), row(OLD): 0.5}),
         # 10 requests' worth in two minutes; nothing in one, 40 in four.
         coarse(rec.PROGRESS, 12, each(10 * 111 / 120), THEM),
+    ],
+)
+
+
+TOKENS = Pulsed("tokens", "m1", EVEN, counters={vllm.OUTPUT_TOKENS: 100})
+ANSWERS = Pulsed("answers", "m1", EVEN)
+MOVES = Group(
+    "tokens that come and requests that end within two minutes are progress, each by itself",
+    [*TOKENS.series(), *ANSWERS.series()],
+    [
+        coarse(rec.PROGRESS, 8, {row(TOKENS): 10 * 101 / 120}, '{backend="tokens:8000"}'),
+        coarse(rec.PROGRESS, 0.08, {row(ANSWERS): 10 / 120}, '{backend="answers:8000"}'),
     ],
 )
 
@@ -253,10 +270,11 @@ PREFERRED = Group(
         *means([UNREACHED, NEVER]),
         *split([UNREACHED, NEVER]),
         coarse(rec.WINDOW_REQUESTS, 30, {row(UNREACHED): 130, row(NEVER): 130}),
+        Value(rec.ABORTED, AT, {labels(backend="unreached:8000"): 0, labels(backend="never:8000"): 0}),
     ],
 )
 
 GROUPS = [
     attrs.evolve(group, every=round(AT * 60))
-    for group in (WINDOWS, POISONED, NO_EXCUSE, ONE_FAMILY, MEANS_LAST, PREFERRED)
+    for group in (WINDOWS, MOVES, POISONED, NO_EXCUSE, ONE_FAMILY, MEANS_LAST, PREFERRED)
 ]

@@ -1,6 +1,6 @@
 """Series of a real vLLM 0.32 server, and of the exporter, as Prometheus stores them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import attrs
@@ -97,7 +97,9 @@ class Server:
         return series("up", values or f"1x{steps}", instance=self.instance, job=JOB)
 
 
-def exporter(one: Exported, values: str, instance: str = "10.0.0.9:10011", **label_values: str) -> Series:
+def exporter(
+    one: Exported, values: Iterable[float | None] | str, instance: str = "10.0.0.9:10011", **label_values: str
+) -> Series:
     """A series of the exporter with the labels that its own scrape adds."""
     return series(one.name, values, instance=instance, job="tidegauge", **label_values)
 
