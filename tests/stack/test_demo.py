@@ -27,9 +27,17 @@ def test_demo_plays_the_case(tmp_path):
 
     assert 0 == done.returncode, printed + done.stderr
     firing, _, after = printed.partition("RESOLVED")
-    for told in ("FIRING", "where=caller", "severity=critical", "runbook_url", "2 wave(s)", "late share 0.0%"):
+    for told in (
+        "FIRING",
+        "where=caller",
+        "severity=critical",
+        "runbook_url",
+        "ceiling 16: clips, 2 wave(s)",
+        "late share 0.0%",
+    ):
         assert told in firing
-    assert "clips, 2 wave(s)" in firing.partition("ceiling 28")[2].partition("ceiling 48")[0]
+    # How many of a window's barriers exceed 28 is chance; that some do is not.
+    assert "ceiling 28: clips" in firing
     assert "inert, 1 wave(s)" in printed.partition("ceiling 48")[2]
     for told in ("where the latency goes", "halving it wins at most", "barriers and ceilings", "capacity", "inert"):
         assert told in after

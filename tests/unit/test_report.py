@@ -252,10 +252,8 @@ class TestVerdicts:
         moment = figures(idle, inferred=[inferred.snapshot(2000.0)])
         said, table = "\n".join(self.sentences(moment)), shown(document(moment))
 
-        assert (
-            "The caller's ceiling, observed as a plateau, of 8 clips: fan-out, as inferred, reaches 21; the median barrier takes 3"
-            in said
-        )
+        assert "The caller's ceiling, observed as a plateau, of 8 clips: fan-out, as inferred, reaches 21" in said
+        assert "the median barrier takes 3 waves" in said
         assert "No caller reports its waits: waiting before vLLM is unmeasured, not zero." in said
         assert "6 barriers (inferred), fan-out median 21, max 21" in table
         assert "observed" in table
