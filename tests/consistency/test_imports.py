@@ -140,3 +140,11 @@ def test_foreign_names_are_spelt_in_one_place_only():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
         }
         assert not {text for text in texts if text.startswith(("tidegauge_", "vllm:"))}, path
+
+
+def test_no_two_test_files_share_a_name():
+    """Tests are no package: pytest could not tell two modules of one name apart, and would run neither."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+
+    assert len(names) > 50
+    assert [] == sorted(name for name in set(names) if names.count(name) > 1)

@@ -113,7 +113,6 @@ class TestExpiry:
 
         assert 1.0 == window.total(601.0).histograms[QUEUE].count
 
-
     def test_a_clock_that_was_set_back_leaves_nothing_in_the_future(self):
         """Else the hour before would count for another hour."""
         window = Window(60.0)
