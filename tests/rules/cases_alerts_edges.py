@@ -93,26 +93,26 @@ def moved(host: str, model: str, at: int) -> list[Series]:
     """A server whose tokens rise once, at a step, while no scrape sees a request held."""
     names = {"instance": f"{host}:8000", "job": "vllm", "model_name": model}
     return [
-        *(series(f"vllm:{gauge}", "0x100", **names) for gauge in (vllm.RUNNING, vllm.WAITING)),
-        series(f"vllm:{vllm.OUTPUT_TOKENS}", f"100x{at - 1} 160x{100 - at}", **names),
-        up(f"{host}:8000", "1x100"),
+        *(series(f"vllm:{gauge}", "0x120", **names) for gauge in (vllm.RUNNING, vllm.WAITING)),
+        series(f"vllm:{vllm.OUTPUT_TOKENS}", f"100x{at - 1} 160x{120 - at}", **names),
+        up(f"{host}:8000", "1x120"),
     ]
 
 
 SERVES = Group(
     "what a server did within a quarter of an hour counts, of its own model, and a fleet with few requests is a fleet",
     [
-        *Server("busy:8000", "sim", [Phase(50, [(1, 0)], running=1)]).series(), up("busy:8000", "1x100"),
+        *Server("busy:8000", "sim", [Phase(60, [(1, 0)], running=1)]).series(), up("busy:8000", "1x120"),
         *moved("lately", "sim", 76), *moved("before", "sim", 30),
         # Another model of the busy server.
-        *moved("busy", "chat", 3)[:-1], *Server("other:8000", "chat", [Phase(50, [(1, 0)], running=1)]).series(),
-        up("other:8000", "1x100"),
+        *moved("busy", "chat", 3)[:-1], *Server("other:8000", "chat", [Phase(60, [(1, 0)], running=1)]).series(),
+        up("other:8000", "1x120"),
     ],
     alerts=[
-        # At minute 48 the tokens of minute 38 are ten minutes old, those of minute 15 half an hour and more.
+        # At minute 53 the tokens of minute 38 are a quarter of an hour old, those of minute 15 half an hour and more.
         Alert("fires", IDLE, 37.5, [idle("before:8000", "sim", "sim", 30), idle("lately:8000", "sim", "sim", 30),
             idle("busy:8000", "chat", "chat", 30)]),
-        Alert("fires", IDLE, 48, [idle("before:8000", "sim", "sim", 30), idle("busy:8000", "chat", "chat", 30)]),
+        Alert("fires", IDLE, 53, [idle("before:8000", "sim", "sim", 30), idle("busy:8000", "chat", "chat", 30)]),
     ],
 )  # fmt: skip
 

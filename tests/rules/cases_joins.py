@@ -137,6 +137,9 @@ SIGNALS = Group(
         # Alone but for a twin, so there is nothing to compare.
         *gauged("d:8000", "one", "5x40", "0+60x40", 0.1), *queued("d:8000", "one", 2),
         *gauged("e:8000", "one", "9x40", "0+10x40", 0.1), *queued("e:8000", "one", 6),
+        # One signal to compare, and others that only one of them has.
+        *gauged("g:8000", "half", "5x40", "0+60x40", 0.1),
+        *(one for one in gauged("h:8000", "half", "2x40", "", 0.1) if "prefix" not in one["series"]),
         exporter(ex.BACKEND_DISTINCT, "0x40", backend="c:8000"),
         *gauged("f:8000", "chat", "0.01x40", "0+99x40", 0.1),
         *queued("f:8000", "chat", 0.1),
@@ -151,19 +154,23 @@ SIGNALS = Group(
     ],
     [
         Value(rec.SKEW_RATIO, 16,
-            skews("sim", queue_late=4, running=2.5, prefix_hit=2.5)
+            skews("half", running=2.5)
+            | skews("sim", queue_late=4, running=2.5, prefix_hit=2.5)
             | skews("chat", queue_late=1.6, running=8, prefix_hit=1.5)),
         Value(rec.SKEW_DIFFERENCE, 16,
-            skews("sim", queue_late=0.3, running=3, prefix_hit=0.3)
+            skews("half", running=3)
+            | skews("sim", queue_late=0.3, running=3, prefix_hit=0.3)
             | skews("chat", queue_late=0.3, running=7, prefix_hit=0.3)),
         Value(rec.SKEW_WORST, 16, {
             labels(fleet=fleet, backend=f"{backend}:8000", model_name=fleet, signal=signal): value
             for fleet, signal, backend, value in (
-                ("sim", "queue_late", "a", 0.4), ("sim", "running", "a", 5), ("sim", "prefix_hit", "b", 0.2),
+                ("half", "running", "g", 5),
+                    ("sim", "queue_late", "a", 0.4), ("sim", "running", "a", 5), ("sim", "prefix_hit", "b", 0.2),
                 ("chat", "queue_late", "b", 0.8), ("chat", "running", "b", 8), ("chat", "prefix_hit", "a", 0.6),
             )
         }),
-        Value(rec.FLEET_KV_MAX, 16, {labels(fleet="sim"): 0.4, labels(fleet="chat"): 0.7, labels(fleet="one"): 0.1}),
+        Value(rec.FLEET_KV_MAX, 16, {labels(fleet=f): usage for f, usage in
+            (("sim", 0.4), ("chat", 0.7), ("one", 0.1), ("half", 0.1))}),
         # (0.2 x 100 + 0.4 x 300) / 400, and of four.
         Value(rec.FLEET_KV_WEIGHTED, 16, {labels(fleet="sim"): 0.35, labels(fleet="chat"): 0.244}),
     ],
@@ -305,9 +312,11 @@ PULSES = Group(
     [
         exporter(ex.ARRIVALS, STEPS_OF, backend="a:8000"),
         exporter(ex.WAITING_SECONDS, STEPS_OF, backend="a:8000", cause="kv_cache"),
+        exporter(ex.WAITING_SECONDS, STEPS_OF, fleet="f", cause="caller"),
     ],
     [
         Value(rec.ARRIVAL_RATE, 20, {labels(backend="a:8000"): 0.2}, to=0.2),
+        Value(rec.FLEET_WAITING_CAUSE, 20, {labels(fleet="f", cause="caller"): 0.2}, to=0.2),
         Value(rec.WAITING_CAUSE, 20, {labels(backend="a:8000", cause="kv_cache"): 0.2}, to=0.2),
     ],
 )
@@ -328,4 +337,16 @@ UNASKED = Group(
     [Value(one, 10, {}) for one in (rec.SLO_30M, rec.SLO_2H, rec.SLO_6H, rec.SLO_1D, rec.SLO_3D)],
 )
 
-GROUPS = [PULSES, BOUNDS, UNASKED, SHARED, INFORMED, SIGNALS, EXPORTERS, GPUS, LEVELS]
+SILENT = Group(
+    "a server of which only gauges are known belongs to its fleet",
+    Steady(MODERN, gauges={vllm.RUNNING: 0, vllm.WAITING: 0}).series(),
+    [
+        Value(
+            rec.FLEET_MEMBER,
+            10,
+            {labels(fleet="/models/sim", backend="10.0.0.1:8000", model_name="/models/sim"): 1},
+        )
+    ],
+)
+
+GROUPS = [SILENT, PULSES, BOUNDS, UNASKED, SHARED, INFORMED, SIGNALS, EXPORTERS, GPUS, LEVELS]
