@@ -337,14 +337,22 @@ UNASKED = Group(
     [Value(one, 10, {}) for one in (rec.SLO_30M, rec.SLO_2H, rec.SLO_6H, rec.SLO_1D, rec.SLO_3D)],
 )
 
+TOLD = {**MODERN, "instance": "10.0.0.2:8000"}
 SILENT = Group(
     "a server of which only gauges are known belongs to its fleet",
-    Steady(MODERN, gauges={vllm.RUNNING: 0, vllm.WAITING: 0}).series(),
+    [
+        *Steady(MODERN, gauges={vllm.RUNNING: 0, vllm.WAITING: 0}).series(),
+        *Steady(TOLD, gauges={vllm.RUNNING: 0, vllm.WAITING: 0}).series(),
+        exporter(ex.BACKEND_INFO, "1x40", backend=TOLD["instance"], fleet="world", version="0.32.0"),
+    ],
     [
         Value(
             rec.FLEET_MEMBER,
             10,
-            {labels(fleet="/models/sim", backend="10.0.0.1:8000", model_name="/models/sim"): 1},
+            {
+                labels(fleet="/models/sim", backend=MODERN["instance"], model_name="/models/sim"): 1,
+                labels(fleet="world", backend=TOLD["instance"], model_name="/models/sim"): 1,
+            },
         )
     ],
 )
