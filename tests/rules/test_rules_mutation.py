@@ -10,8 +10,10 @@ from tests.rules.promtool import committed
 
 ALL = mutants(committed())
 KNOWN = run.explained()
-# Each counter by a name that no series has, and some of everything else.
-SAMPLE = [one for one in ALL if one.kind == "name without _total"] + ALL[::101]
+# Each counter by a name that no series has, and some of everything else; `>=` against `>` differs at one value only,
+# which not every table holds: those are for the whole run.
+SAMPLE = [one for one in ALL if one.kind == "name without _total"]
+SAMPLE += [one for one in ALL if one.kind in {"threshold", "matcher selects nothing", "set operator"}][::37]
 
 
 def variants(expr, kind):
