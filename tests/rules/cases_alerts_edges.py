@@ -1,6 +1,6 @@
 """Alerts exactly at their thresholds and windows, and just beside them."""
 
-from tests.rules.cases_alerts_evidence import idle
+from tests.rules.cases_alerts_evidence import FAILING, failing, idle, polls
 from tests.rules.cases_alerts_memory import FULL, HIT, PREFIXES_RESTART, full
 from tests.rules.cases_alerts_requests import REFUSED, few_refused, refused, refusing
 from tests.rules.cases_fleet import SKEW, info, told
@@ -167,4 +167,29 @@ REFUSALS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [SPLITS, JUST_SKEWED, STALL, SERVES, MISSED, CACHES, HITS, REFUSALS]
+# Two of ten polls fail. The sample at the far end of the last five minutes is their mean.
+AT_TIMES = 60
+SHARES = [0.0 if step % 10 in {3, 4} else 1.0 for step in range(AT_TIMES + 1)]
+SHARES[AT_TIMES - 10] = 0.8
+RARELY_UP = " ".join(["1", *["0"] * 6] * 12)
+ALWAYS = [failing("more:8000", "15%"), failing("rarely:8000", "100%")]
+POLLS = Group(
+    "polls fail from a tenth of five minutes on; what was down is down, and what comes up now and then is not",
+    [
+        # As a store that averages samples would have it.
+        *polls("more:8000", "0.85x80"),
+        *polls("less:8000", "0.93x80"),
+        *polls("twice:8000", "1x28 0.7 0 0 0.7 1x50"),
+        *polls("goes-down:8000", "1x19 0x60", "1x19 0x60"),
+        *polls("rarely:8000", "0x80", RARELY_UP),
+    ],
+    alerts=[Alert("fires", FAILING, at, ALWAYS) for at in (18.5, 23, 30)],
+)
+
+NOW_AND_THEN = Group(
+    "polls that fail now and then are averaged over five minutes",
+    polls("at-times:8000", SHARES),
+    alerts=[Alert("fires", FAILING, AT_TIMES / 2, [failing("at-times:8000", "20%")])],
+)
+
+GROUPS = [NOW_AND_THEN, POLLS, SPLITS, JUST_SKEWED, STALL, SERVES, MISSED, CACHES, HITS, REFUSALS]

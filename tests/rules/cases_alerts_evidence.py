@@ -236,7 +236,9 @@ def failing(backend: str, share: str, instance: str = EXPORTER) -> Firing:
     )
 
 
-def polls(backend: str, values: str, native: str | None = "1x80", instance: str = EXPORTER) -> list[Series]:
+def polls(
+    backend: str, values: Sequence[float] | str, native: str | None = "1x80", instance: str = EXPORTER
+) -> list[Series]:
     """The exporter's polls of a backend, and Prometheus's own."""
     found = exporter(ex.BACKEND_UP, values, instance, backend=backend)
     return [found, up(backend, native)] if native else [found]
