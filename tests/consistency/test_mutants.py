@@ -76,28 +76,40 @@ MUTANTS = (
         "derive/fleets.py",
         "capacity=_over(counted, sum),",
         "capacity={basis: value * len(counted) for basis, value in _over(counted, min).items()},",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "capacity of two names of one server",
         "derive/backends.py",
         "return bool(self.history.up) and self.twin_of is None",
         "return bool(self.history.up)",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "capacity of a backend that is down",
         "derive/backends.py",
         "return bool(self.history.up) and self.twin_of is None",
         "return self.twin_of is None",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "skew against oneself",
         "derive/fleets.py",
         "distinct = [one for one in backends if one.twin_of is None]",
         "distinct = list(backends)",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "sums not divided by counts",
@@ -125,28 +137,44 @@ MUTANTS = (
         "state/increases.py",
         "dropped = drop_poisoned(rises, page.histograms, uptime)",
         "dropped = {}",
-        ("increases",),
+        (
+            "increases",
+            "lineage",
+            "poison",
+        ),
     ),
     Mutant(
         "torn pages dropped",
         "state/poison.py",
         "return max(2 * max(filled, default=0.0), TORN_SECONDS)",
         "return 0.0",
-        ("increases",),
+        (
+            "increases",
+            "lineage",
+            "poison",
+        ),
     ),
     Mutant(
         "lost bucket line counted from zero",
         "state/increases.py",
         "    if before is None:\n        return now if from_zero and now.count else None",
         "    if before is None or before.edges != now.edges:\n        return now if from_zero and now.count else None",
-        ("increases",),
+        (
+            "increases",
+            "lineage",
+            "poison",
+        ),
     ),
     Mutant(
         "a younger server behind the same URL taken for a restart, and back",
         "state/lineage.py",
         "if start < (base.process_start or start) or start <= base.at - CLOCK_SKEW_SECONDS:",
         "if False:",
-        ("increases",),
+        (
+            "increases",
+            "lineage",
+            "poison",
+        ),
     ),
     Mutant(
         "facts of a dead process inherited",
@@ -188,49 +216,70 @@ MUTANTS = (
         "derive/fleets.py",
         "ceilings.state_of(one.value, bound[0] if bound and sources else None)",
         "ceilings.state_of(one.value, bound[0] if bound else None)",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "roster as the bound of barriers that exceed it",
         "derive/fleets.py",
         "if roster is not None and (largest is None or largest <= roster):",
         "if roster is not None:",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "ceiling from configured instead of distinct backends",
         "derive/fleets.py",
         "known = _ceilings(name, counted, callers, inferred, settings)",
         "known = _ceilings(name, backends, callers, inferred, settings)",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "ceiling of so many per backend times healthy ones put back",
         "derive/fleets.py",
         'Ceiling("client", callers.ceiling, ',
         'Ceiling("client", 8.0 * len(counted), ',
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "observed slots as a ceiling",
         "derive/fleets.py",
         "slots = [one.facts.slots for one in counted]",
         "slots = [one.facts.max_num_seqs for one in counted]",
-        ("figures",),
+        (
+            "figures",
+            "figures_callers",
+        ),
     ),
     Mutant(
         "fan-out counted in activities",
         "derive/segments.py",
         "self.fan_out += move.arrived - move.retracted",
         "self.fan_out += move.arrived > 0",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "calls of a server under two names counted twice",
         "watch.py",
         "if not self._twin(state):",
         "if True:",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "last barrier of a record lost",
@@ -251,21 +300,30 @@ MUTANTS = (
         "watch.py",
         "self.callers.restore(reported)",
         "self.callers.restore({**reported, **inferred})",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "largest fan-outs of another fleet",
         "watch.py",
         "largest = self._restored.get(fleet)",
         "largest = max(self._restored.values(), default=None)",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "one poll interval for every fleet",
         "watch.py",
         "interval = max(self._intervals[name] for name in members)",
         "interval = max(self._intervals.values())",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "waiting booked to two causes",
@@ -286,28 +344,40 @@ MUTANTS = (
         "state/backend.py",
         "before = None if increase.restarted else self._page",
         "before = self._page",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "waiting of another server booked",
         "watch.py",
         "        if not step.foreign:\n            self._waiting(state, page, step)",
         "        self._waiting(state, page, attrs.evolve(step, before=page))",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "slots observed taken for known",
         "watch.py",
         "server_facts(evidence_of(history), self._settings.disagree).slots",
         "server_facts(evidence_of(history), self._settings.disagree).max_num_seqs",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "slots of all engines for each",
         "watch.py",
         "slots.value / max(history.engines, 1)",
         "slots.value",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "KV cache full for any who wait in the same server",
@@ -328,7 +398,10 @@ MUTANTS = (
         "derive/backends.py",
         "if history.totals.counter(vllm.PREEMPTIONS) <= 0 or not history.totals.seconds:",
         "if not history.totals.seconds:",
-        ("watch",),
+        (
+            "watch",
+            "watch_waiting",
+        ),
     ),
     Mutant(
         "ceiling of a caller that is gone",

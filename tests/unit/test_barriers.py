@@ -1,138 +1,18 @@
-"""Barriers inferred from polls: the rules one by one, and random workloads through the simulated fleet."""
+"""Barriers inferred from polls: the rules one by one."""
 
 import random
 import sys
-from math import inf
 
 import attrs
 import pytest
-from barrier_readings import SimulatedPolls, matched, polls, resampled
+from barrier_readings import polls, resampled
 
-from tidegauge import vllm
-from tidegauge.demo.engine import Engine
-from tidegauge.demo.settings import CostModel, EngineSettings
-from tidegauge.demo.simulate import Simulation
-from tidegauge.demo.workload import DEMO, Call, Caller, roster
+from tests.streams import BURST, IDLE, fan_outs, repeated, together
 from tidegauge.derive.barriers import BarrierTracker, infer, usual_interval
-from tidegauge.derive.burstiness import ArrivalRates, burstiness
 from tidegauge.derive.ceiling import waves
-from tidegauge.derive.moves import Moves, Reading, reading_of
+from tidegauge.derive.moves import Reading
 from tidegauge.derive.segments import Ceilings, Segment
-from tidegauge.derive.steadiness import Steadiness, pair_evidence
-from tidegauge.model import Page, SeriesKey
-from tidegauge.state.increases import Increase, Increases
 
-IDLE = (0.0, 0.0)
-
-
-def together(*streams):
-    """Readings of several backends in order of time."""
-    return sorted((reading for stream in streams for reading in stream), key=lambda reading: reading.at)
-
-
-def fan_outs(readings):
-    return [barrier.fan_out for barrier in infer(readings)[0]]
-
-
-class TestMoves:
-    """What one backend did between two polls."""
-
-    def moves(self, readings, interval=1.0):
-        moves = Moves(interval)
-        return [move for reading in readings for move in moves.feed(reading)]
-
-    def test_arrivals(self):
-        """What arrived is what finished plus the change of what is in flight."""
-        last = self.moves(polls("a", [(4, None), (7, 5)]))[-1]
-        assert (8.0, 5.0, 0.0) == (last.arrived, last.finished, last.departed)
-
-    def test_aborts(self):
-        """Calls that leave unfinished are counted as departed, and arrivals stay at 0."""
-        last = self.moves(polls("a", [(9, None), (3, 1)]))[-1]
-        assert (0.0, 5.0) == (last.arrived, last.departed)
-
-    def test_torn_page(self):
-        """A call that a page shows as finished and still in flight is taken back when the next page shows it gone."""
-        *_, first, second = self.moves(polls("a", [(1, None), (1, 1), (0, 0)]))
-        assert (1.0, 0.0, 1.0) == (first.arrived, second.departed, second.retracted)
-
-    def test_torn_the_other_way(self):
-        """A call that a page shows as neither finished nor in flight did not arrive when the next page counts it."""
-        last = self.moves(polls("a", [(1, None), (0, 0), (0, 1)]))[-1]
-        assert 0.0 == last.arrived
-
-    def test_order(self):
-        """A backend's move waits until every backend has been polled past it."""
-        moves = Moves(1.0)
-        for reading in (Reading("a", 0.0, 0), Reading("b", 0.4, 0), Reading("a", 1.0, 2, 0)):
-            before = moves.feed(reading)
-        assert ["b"] == [move.backend for move in before]
-        assert ["a"] == [move.backend for move in moves.feed(Reading("b", 1.4, 0, 0))]
-
-    def test_out_of_service(self):
-        """A backend that is polled no more holds the others up for three and a half intervals; its calls are gone."""
-        streams = together(polls("a", [(0, None)] + [(0, 0)] * 6), polls("b", [(3, None)], start=0.2))
-        lost = [move for move in self.moves(streams) if move.lost]
-        assert [("b", 3.0)] == [(move.backend, move.departed) for move in lost]
-
-    def test_time_going_back(self):
-        """A reading that is older than the last one of its backend is left out."""
-        moves = Moves(1.0)
-        moves.feed(Reading("a", 5.0, 2))
-        assert [] == moves.feed(Reading("a", 4.0, 9, 3))
-
-    def test_pauses(self):
-        """The fleet may have paused only where no backend was busy from one poll to the next."""
-        moves = Moves(1.0)
-        for reading in together(polls("a", [(2, None), (2, 1), (2, 2)]), polls("b", [(0, None), (0, 0), (0, 0)], 0.5)):
-            moves.feed(reading)
-        assert not moves.may_have_paused(0.0, 1.0)
-        assert moves.may_have_paused(1.0, 2.0)
-
-
-class TestReadingOf:
-    """From a page and its increase to a reading."""
-
-    def page(self, running=None, finished=None, start=None):
-        values = {}
-        if running is not None:
-            values = {SeriesKey(vllm.RUNNING, "m", "0"): running, SeriesKey(vllm.RUNNING, "m", "1"): 1.0}
-            values[SeriesKey(vllm.WAITING, "m", "0")] = 2.0
-        if finished is not None:
-            values |= {SeriesKey(vllm.FINISHED, "m", "0", "stop"): finished}
-            values |= {SeriesKey(vllm.FINISHED, "m", "1", "abort"): 1.0}
-        return Page(values, {}, process_start=start)
-
-    def readings(self, *pages):
-        increases = Increases(900.0, inf)
-        return [reading_of("a", page, increases.advance(page, 10.0 + at)) for at, page in enumerate(pages)]
-
-    def test_counts(self):
-        """Running and waiting of all engines are in flight, every finish reason counts."""
-        first, second = self.readings(self.page(4.0, 7.0, 1.0), self.page(5.0, 9.0, 1.0))
-        assert (Reading("a", 10.0, 7.0), Reading("a", 11.0, 8.0, 2.0)) == (first, second)
-
-    def test_restart(self):
-        """After a restart everything the new process finished is counted, wherever its start is not known too."""
-        known = self.readings(self.page(4.0, 7.0, 1.0), self.page(5.0, 2.0, 10.5))[-1]
-        unknown = self.readings(self.page(4.0, 7.0), self.page(5.0, 2.0))[-1]
-        assert Reading("a", 11.0, 8.0, 3.0, restarted=True) == known == unknown
-
-    def test_no_gauges_yet(self):
-        """A page that has no gauges yet is idle; one without finished counters says nothing."""
-        (blank,), (nothing,) = self.readings(self.page(None, 0.0)), self.readings(self.page(3.0))
-        assert (0.0, True) == (blank.in_flight, blank.blank)
-        assert nothing.in_flight is None
-
-    @pytest.mark.parametrize("reason", ["gap", "reset", "other_server"])
-    def test_not_comparable(self, reason):
-        """Where the counters cannot be compared, finished is unknown; another server's page is no reading."""
-        page = self.page(3.0, 2.0)
-        assert reading_of("a", page, Increase(1.0, 0.0, dropped={reason: 1})).finished is None
-        assert reading_of("a", page, Increase(1.0, 0.0, foreign=True)).in_flight is None
-
-
-BURST = [(0, None), IDLE, IDLE, (14, 3), (6, 8), (0, 6), IDLE, IDLE]
 OTHER = [(0, None), IDLE, IDLE, (9, 0), (9, 0), (1, 8), (0, 1), IDLE]
 
 
@@ -201,11 +81,6 @@ class TestOneBarrier:
         assert ([], False) == (infer([Reading("a", 1.0, 3)])[0], infer([Reading("a", 1.0, 3)])[1].sure)
         with pytest.raises(ValueError, match="two polls"):
             usual_interval({"a": [1.0]})
-
-
-def repeated(rows, times):
-    """The rows after the first, so many times."""
-    return [rows[0], *rows[1:] * times]
 
 
 class TestManyBarriers:
@@ -315,128 +190,6 @@ class TestBackendsComeAndGo:
         assert ([17] * 3, 1) == ([barrier.fan_out for barrier in found], confidence.counts["blurred"])
 
 
-def fleet_of(rng, backends):
-    """Backends that differ in slots, batch size and speed."""
-    return [
-        Engine(
-            EngineSettings(
-                max_num_seqs=rng.choice((6, 12, 24, 64)),
-                max_num_batched_tokens=rng.choice((1024, 2048, 8192)),
-                cost=CostModel(base=rng.uniform(0.03, 0.09)),
-            ),
-            start=1000.0,
-        )
-        for _ in range(backends)
-    ]
-
-
-class TestSimulatedFleet:
-    """Random workloads through the simulated fleet, against its own truth."""
-
-    def run(self, seed, backends, agents, cap, *, every, pause, missing=0.0):
-        rng = random.Random(seed)
-        simulation = Simulation(fleet_of(rng, backends), cap)
-        phases = [rng.random() if seed % 3 else 0.0 for _ in range(backends)]
-        fleet = SimulatedPolls(simulation, every, phases, missing, seed)
-        caller = Caller(roster(agents, backends, seed), DEMO, seed, act=rng.choice((0.6, 0.9)))
-        fleet.barriers(caller, 30, lambda: every * rng.uniform(*pause))
-        truth = [(barrier.opened, barrier.fan_out) for barrier in simulation.barriers]
-        found, _ = infer(fleet.readings)
-        return truth, found, list(matched(truth, found, 2 * every))
-
-    @pytest.mark.parametrize("seed", range(24))
-    def test_uncapped(self, seed):
-        """Without a cap, with pauses of one and a half polls or more, every fan-out is exact, hardly any clipped."""
-        rng = random.Random(1000 + seed)
-        backends = rng.randint(1, 5)
-        agents = rng.randint(6, 40)
-        truth, found, pairs = self.run(
-            seed, backends, agents, None, every=rng.choice((0.25, 0.5, 1.0, 2.0)), pause=(1.5, 6)
-        )
-        assert [fan_out for fan_out, _ in pairs] == [best and best.fan_out for _, best in pairs]
-        assert len(truth) == len(found)
-        assert sum(barrier.clipped for barrier in found) <= 1
-
-    @pytest.mark.parametrize("seed", range(24))
-    def test_capped(self, seed):
-        """Through a cap, polled well within a call, 95 % of fan-outs are exact, waves right for 90 %."""
-        rng = random.Random(2000 + seed)
-        backends = rng.randint(1, 4)
-        cap = rng.choice((3, 5, 8)) * backends + 1
-        truth, found, pairs = self.run(seed, backends, cap * 3, cap, every=0.25, pause=(3, 9))
-        exact = sum(best is not None and fan_out == best.fan_out for fan_out, best in pairs)
-        assert exact >= 0.95 * len(truth)
-        assert sum(fan_out for _, fan_out in truth) == sum(barrier.fan_out for barrier in found)
-        seen = [best.plateau for _, best in pairs if best is not None and best.clipped]
-        assert len(seen) >= 0.9 * len(truth)
-        assert all(abs(plateau - cap) <= max(1, 0.2 * cap) for plateau in seen)
-
-    @pytest.mark.parametrize("seed", range(12))
-    def test_missing_polls_invent_nothing(self, seed):
-        """With one poll in ten missing, eight of ten barriers are reported, and each of them is exact."""
-        truth, found, pairs = self.run(seed, 2, 20, None, every=0.5, pause=(5, 12), missing=0.1)
-        assert len(found) <= len(truth)
-        assert all(best is None or fan_out == best.fan_out for fan_out, best in pairs)
-        assert sum(best is not None for _, best in pairs) >= 0.8 * len(truth)
-
-    def test_calls_not_activities(self):
-        """Agents that make several calls each at once count with every call."""
-        simulation = Simulation(fleet_of(random.Random(5), 2), None)
-        fleet = SimulatedPolls(simulation, 0.5, (0.0, 0.3))
-        caller = Caller(roster(10, 2, 5), DEMO, 5, act=1.0)
-        fleet.barriers(Several(caller), 12, lambda: 2.5)
-        assert [29] * 12 == fan_outs(fleet.readings)
-
-    @pytest.mark.parametrize("seed", range(16))
-    def test_steady(self, seed):
-        """Steady traffic has no barriers, from hardly any to more than the fleet can serve."""
-        rng = random.Random(3000 + seed)
-        simulation = Simulation(fleet_of(rng, rng.randint(1, 3)), None)
-        every = rng.choice((0.25, 1.0, 3.0))
-        fleet = SimulatedPolls(simulation, every, [rng.random() for _ in simulation.fleet])
-        caller = Caller(roster(20, len(simulation.fleet), seed), DEMO, seed)
-        fleet.steady(caller, rng.choice((0.2, 0.8, 2.4, 6.0)), 150.0)
-        found, confidence = infer(fleet.readings)
-        assert ([], False) == (found, confidence.sure)
-
-    @pytest.mark.parametrize("seed", range(6))
-    def test_steady_traffic_after_barriers(self, seed):
-        """When steady traffic follows barriers, at most ten more would-be barriers are reported."""
-        rng = random.Random(seed)
-        simulation = Simulation(fleet_of(rng, 2), rng.choice((None, 8)))
-        fleet = SimulatedPolls(simulation, 0.5, (rng.random(), rng.random()))
-        caller = Caller(roster(24, 2, seed), DEMO, seed)
-        fleet.barriers(caller, 15, lambda: rng.uniform(0.5, 4))
-        end = simulation.now
-        fleet.steady(caller, rng.choice((0.5, 1.0, 2.0)), 400.0)
-        opened = [barrier.opened_at for barrier in infer(fleet.readings)[0]]
-        assert 15 == sum(at < end - 3 for at in opened)
-        assert sum(at >= end for at in opened) <= 10
-
-    def test_idle(self):
-        """An idle fleet has no barriers."""
-        fleet = SimulatedPolls(Simulation(fleet_of(random.Random(1), 2), None), 1.0, (0.0, 0.5))
-        fleet.idle(60)
-        assert [] == infer(fleet.readings)[0]
-
-
-@attrs.frozen
-class Several:
-    """A caller whose agents make three calls at once, all but one of them, so that 10 agents make 29."""
-
-    caller: Caller
-
-    def barriers(self):
-        for calls in self.caller.barriers():
-            more = [self.copied(call, copy) for call in calls for copy in range(3)]
-            yield tuple(more[1:])
-
-    @staticmethod
-    def copied(call: Call, copy: int) -> Call:
-        request = attrs.evolve(call.request, request_id=f"{call.request.request_id}-{copy}")
-        return attrs.evolve(call, request=request)
-
-
 class TestTracker:
     """The same, live."""
 
@@ -498,84 +251,6 @@ def total_size(thing, seen=None):
     names = [*getattr(thing, "__dict__", {}), *getattr(type(thing), "__slots__", ())]
     held += [getattr(thing, name) for name in names if hasattr(thing, name) and not name.startswith("__")]
     return sys.getsizeof(thing) + sum(total_size(one, seen) for one in held)
-
-
-class TestSteadiness:
-    """Evidence for bursts."""
-
-    def test_pairs(self):
-        """Calls on one side speak for bursts, evenly spread ones against, one call or none says nothing."""
-        assert pair_evidence(5, 0) == pair_evidence(0, 5) > 0 > pair_evidence(5, 5)
-        assert 0.0 == pair_evidence(0, 0) == pair_evidence(1, 0)
-
-    def test_limit(self):
-        """However large a burst, one pair says at most 100."""
-        assert 100 == pytest.approx(2.718281828459045 ** pair_evidence(500, 0))
-
-    def test_unequal_times(self):
-        """An interval three times as long may hold three times as many calls."""
-        assert pair_evidence(30, 10, 0.75) < 0 < pair_evidence(30, 10, 0.5)
-
-    @pytest.mark.parametrize("share", [0.5, 0.3])
-    def test_is_a_likelihood_ratio(self, share):
-        """Its mean over the splits that steady traffic gives is at most 1."""
-        from math import comb, exp  # noqa: PLC0415 - only here
-
-        for calls in (2, 7, 30):
-            mean = sum(
-                comb(calls, first)
-                * share**first
-                * (1 - share) ** (calls - first)
-                * exp(pair_evidence(first, calls - first, share))
-                for first in range(calls + 1)
-            )
-            assert 0 < mean <= 1.0000001
-
-    def test_nothing_yet(self):
-        """Before anything was seen, nothing is sure."""
-        assert (0.0, False) == (Steadiness(1.0).log_ratio, Steadiness(1.0).sure)
-
-
-class TestBurstiness:
-    """P99 of arrivals per second over their mean."""
-
-    def test_even(self):
-        """An even stream has 1, one second in a hundred with everything has 100, none has none."""
-        assert 1.0 == burstiness([3.0] * 50)
-        assert 100.0 == burstiness([0.0] * 98 + [7.0, 7.0]) * 2
-        assert burstiness([0.0] * 5) is None
-
-    def test_window(self):
-        """Only whole seconds of the window count."""
-        rates = ArrivalRates(100.0)
-        for second in range(300):
-            rates.add(float(second), second + 1.0, 50.0 if second < 150 and second % 5 == 0 else 2.0)
-        assert 1.0 == rates.value(300.0)
-        assert burstiness([50.0 if second % 5 == 0 else 2.0 for second in range(50, 150)]) == pytest.approx(
-            self.earlier(150)
-        )
-
-    @staticmethod
-    def earlier(seconds):
-        rates = ArrivalRates(100.0)
-        for second in range(seconds):
-            rates.add(float(second), second + 1.0, 50.0 if second % 5 == 0 else 2.0)
-        return rates.value(float(seconds))
-
-    def test_backends_at_other_phases(self):
-        """Arrivals of backends are added up second by second, spread over the interval between their polls."""
-        rates = ArrivalRates(100.0)
-        for second in range(20):
-            rates.add(second - 0.5, second + 0.5, 4.0)
-            rates.add(second - 1.0, second + 0.0, 6.0)
-        assert 1.0 == pytest.approx(rates.value(19.0), rel=0.1)
-
-    def test_tracker(self):
-        """The tracker knows the burstiness of its fleet's arrivals: 17 calls in one second of seven."""
-        tracker = BarrierTracker(1.0)
-        for reading in polls("a", repeated(BURST, 20)):
-            tracker.feed(reading)
-        assert 7.0 == pytest.approx(tracker.burstiness(140.0), rel=0.02)
 
 
 def test_calls_resampled():
