@@ -208,7 +208,7 @@ class TestFactsAndTheirProcess:
         one.page(up(start=400.0, running=55.0, configs=[config(kv_cache_size_tokens=999)]), 2001.0, 0.1)
         history = one.history(2001.0)
 
-        assert True is history.up
+        assert history.up is True
         assert (3.0, "100") == (history.gauges.running, history.cache_configs[0].labels["kv_cache_size_tokens"])
         assert 1500.0 == history.identity.process_start
         assert {"other_server": 1} == history.counts.dropped
@@ -333,5 +333,5 @@ class TestMemory:
         one = state()
         one.page(Page({}, {}, (), 1000.0, blind=True), 2000.0, 0.1)
 
-        assert True is one.history(2000.0).up
+        assert one.history(2000.0).up is True
         assert () == one.history(2000.0).models

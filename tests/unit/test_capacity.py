@@ -62,7 +62,7 @@ class TestKvTokens:
         """A typed constant may be wrong; the threshold is configurable."""
         evidence = Evidence(pinned=Pinned(kv_cache_capacity_tokens=1100.0), startup=printed(1000))
 
-        assert True is server_facts(evidence).kv_disagree
+        assert server_facts(evidence).kv_disagree is True
         assert False is server_facts(evidence, disagree=0.2).kv_disagree
 
     def test_blocks_are_no_witness_against_a_better_source(self):

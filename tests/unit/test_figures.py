@@ -228,5 +228,5 @@ class TestFacts:
             page({}, configs=[config(kv_cache_size_tokens=1000)]),
         )
 
-        assert True is figures(one).backends[0].facts.kv_disagree
+        assert figures(one).backends[0].facts.kv_disagree is True
         assert False is figures(one, settings=Settings(disagree=0.1)).backends[0].facts.kv_disagree
