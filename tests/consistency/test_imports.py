@@ -114,6 +114,13 @@ def test_modules_and_functions_are_short(path):
     assert {} == long
 
 
+def test_test_modules_are_short():
+    """Tests are split by what they are about, as modules are: 400 lines at most."""
+    long = {path.name for path in (ROOT / "tests").rglob("*.py") if path.read_text().count("\n") > LONGEST_MODULE}
+
+    assert set() == long
+
+
 def test_functions_are_short_in_general():
     """Half of them within ten lines, nine out of ten within 35."""
     lengths = sorted(length for path in MODULES for _, length in functions(path))

@@ -9,7 +9,6 @@ killed or gone, or when less than 95 % are killed.
 import argparse
 import functools
 import multiprocessing
-import shutil
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import attrs
 
+from tests.generations import program
 from tests.rules.cases import GROUPS
 from tests.rules.mutation import Mutant, mutants
 from tests.rules.promtool import ROOT, Group, committed, needed, reads, run
@@ -89,7 +89,7 @@ def killed(mutant: Mutant, binary: str) -> bool:
 
 
 def _judge(mutant: Mutant) -> tuple[Mutant, bool]:
-    return mutant, killed(mutant, str(shutil.which("promtool")))
+    return mutant, killed(mutant, program("promtool"))
 
 
 def judged(chosen: Sequence[Mutant], processes: int = 2) -> Iterator[tuple[Mutant, bool]]:

@@ -22,7 +22,6 @@ from tidegauge.catalogue import Recorded
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "recording_rules" / "rules.yaml"
 ALERTS = ROOT / "alerts" / "alerts.yaml"
-NEWER = ROOT / "build" / "newer" / "usr" / "bin" / "promtool"
 STEP = 30
 BOARD = "http://127.0.0.1:3000/d/tidegauge-latency?from=now-1h&to=now"
 

@@ -1,26 +1,16 @@
 """The committed rules and alerts, held against the truth tables by promtool."""
 
-import shutil
-
 import pytest
 
+from tests.generations import GENERATIONS, program
 from tests.rules import cases
-from tests.rules.promtool import NEWER, committed, needed, run
-
-GENERATIONS = ("prometheus 2", "prometheus 3")
+from tests.rules.promtool import committed, needed, run
 
 
-@pytest.fixture(scope="session", params=GENERATIONS)
+@pytest.fixture(params=GENERATIONS)
 def promtool(request):
     """The promtool of one generation of Prometheus."""
-    if request.param == GENERATIONS[0]:
-        found = shutil.which("promtool")
-        if found is None:
-            pytest.fail("promtool is not on PATH: run stack/tools.sh")
-        return found
-    if not NEWER.exists():
-        pytest.skip("RULES NOT TESTED UNDER PROMETHEUS 3: no promtool in build/newer; run `make newer`")
-    return str(NEWER)
+    return program("promtool", request.param)
 
 
 @pytest.mark.parametrize("group", cases.GROUPS, ids=lambda group: group.name)

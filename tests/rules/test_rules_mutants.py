@@ -1,11 +1,11 @@
 """Wrong variants of the rules, each of which a truth table must notice."""
 
 import copy
-import shutil
 
 import attrs
 import pytest
 
+from tests.generations import program
 from tests.rules import cases_fleet, cases_health, cases_split, cases_split_exporter, cases_stages
 from tests.rules.promtool import Group, committed, run
 
@@ -144,7 +144,7 @@ def mutate(rules, mutant):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_is_killed(mutant, tmp_path):
     """The truth table notices the fault, and not because the rule no longer parses."""
-    complaint = run(shutil.which("promtool"), mutate(committed(), mutant), [mutant.killer], tmp_path)
+    complaint = run(program("promtool"), mutate(committed(), mutant), [mutant.killer], tmp_path)
 
     assert "FAILED" in complaint
     assert "parse" not in complaint

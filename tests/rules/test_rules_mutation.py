@@ -1,9 +1,8 @@
 """How wrong variants are made, and a sample of them killed; `make mutants` runs all."""
 
-import shutil
-
 import pytest
 
+from tests.generations import program
 from tests.rules import mutants as run
 from tests.rules.mutation import edits, mutants
 from tests.rules.promtool import committed
@@ -70,4 +69,4 @@ def test_survivors_are_explained():
 @pytest.mark.parametrize("mutant", [one for one in SAMPLE if one.name not in KNOWN], ids=lambda one: one.name)
 def test_sample_is_killed(mutant):
     """A truth table notices the fault."""
-    assert run.killed(mutant, shutil.which("promtool"))
+    assert run.killed(mutant, program("promtool"))

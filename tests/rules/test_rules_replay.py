@@ -1,11 +1,10 @@
 """Captures of real servers: what the rules record of them, and which alerts they make."""
 
-import shutil
-
 import pytest
 
+from tests.generations import GENERATIONS, program
 from tests.rules import replay
-from tests.rules.promtool import NEWER, Value, labels
+from tests.rules.promtool import Value, labels
 from tidegauge.catalogue import recorded as rec
 
 MODELS = {"a": "/models/tiny", "b": "tiny-llm"}
@@ -40,13 +39,9 @@ CAPTURES = {
 }
 
 
-@pytest.fixture(params=["prometheus 2", "prometheus 3"])
+@pytest.fixture(params=GENERATIONS)
 def promtool(request):
-    if request.param == "prometheus 2":
-        return shutil.which("promtool")
-    if not NEWER.exists():
-        pytest.skip("no promtool of Prometheus 3 in build/newer; run `make newer`")
-    return str(NEWER)
+    return program("promtool", request.param)
 
 
 def test_every_capture_is_replayed():

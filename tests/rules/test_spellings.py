@@ -1,11 +1,10 @@
 """The rules rendered for other spellings, labels and clusters, held against the truth tables of the default ones."""
 
-import shutil
-
 import attrs
 import pytest
 
 from mixin import generate
+from tests.generations import program
 from tests.rules import cases_latency, cases_load, cases_memory, cases_slo, cases_split, cases_stages
 from tests.rules.promtool import Group, Value, labels, run
 from tests.rules.servers import Phase, Server
@@ -32,7 +31,7 @@ def rendered(config):
 
 def complaint(config, group, folder):
     """What promtool says against *group* under the rules with *config*."""
-    return run(shutil.which("promtool"), rendered(config), [attrs.evolve(group, alerts=())], folder)
+    return run(program("promtool"), rendered(config), [attrs.evolve(group, alerts=())], folder)
 
 
 def respelt(group, prefix_of):

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -14,13 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.generations import GENERATIONS, program
+
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "stack/alertmanager.yml"
-NEWER = str(ROOT / "build/newer/usr/bin")
-GENERATIONS = {
-    "installed": (shutil.which("amtool"), shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")),
-    "newer": (shutil.which("amtool", path=NEWER), shutil.which("prometheus-alertmanager", path=NEWER)),
-}
 DEADLINE = 15
 A, B = "10.0.0.1:8000", "10.0.0.2:9000"
 
@@ -47,10 +43,7 @@ SLOW_BURN = {**BURN, "severity": "warning", "window": "3d"}
 
 @pytest.fixture(params=GENERATIONS)
 def tools(request):
-    amtool, alertmanager = GENERATIONS[request.param]
-    if not (amtool and alertmanager):
-        pytest.skip("no Alertmanager of this generation here")
-    return amtool, alertmanager
+    return program("amtool", request.param), program("alertmanager", request.param)
 
 
 def free_port() -> int:

@@ -13,16 +13,13 @@ import pytest
 import yaml
 
 import tidegauge
+from tests.generations import GENERATIONS, program
 from tidegauge import config as configuration
 from tidegauge.config import Listen
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = Path(sys.executable).with_name("docker-compose")
 HADOLINT = Path(sys.executable).with_name("hadolint")
-PROMTOOLS = {
-    "installed": shutil.which("promtool"),
-    "newer": shutil.which("promtool", path=str(ROOT / "build/newer/usr/bin")),
-}
 PORT = 10010
 PROFILES = ("compose", "demo")
 STACK = {"exporter", "prometheus", "alertmanager", "grafana"}
@@ -210,18 +207,16 @@ class TestGrafana:
 
 
 class TestPrometheus:
-    @pytest.mark.parametrize("generation", PROMTOOLS)
+    @pytest.mark.parametrize("generation", GENERATIONS)
     def test_mounted_layout_is_valid(self, services, generation, tmp_path):
         """What compose mounts under /etc/prometheus passes promtool, rules and targets included, without a warning."""
-        if not PROMTOOLS[generation]:
-            pytest.skip("no Prometheus of this generation here")
         for volume in services["prometheus"]["volumes"]:
             if volume["type"] == "bind":
                 target = tmp_path / Path(volume["target"]).relative_to("/etc/prometheus")
                 target.parent.mkdir(exist_ok=True)
                 source = Path(volume["source"])
                 shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-        command = [PROMTOOLS[generation], "check", "config", str(tmp_path / "prometheus.yml")]
+        command = [program("promtool", generation), "check", "config", str(tmp_path / "prometheus.yml")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "2 rule files found" in done.stdout

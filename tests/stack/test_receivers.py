@@ -2,18 +2,17 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.generations import GENERATIONS, NEWER, program
+
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "stack/alertmanager.receivers.yml"
 TEMPLATES = ROOT / "stack/templates/*.tmpl"
-NEWER = str(ROOT / "build/newer/usr/bin")
-AMTOOL = {"installed": shutil.which("amtool"), "newer": shutil.which("amtool", path=NEWER)}
 SETTINGS = yaml.safe_load(CONFIG.read_text())
 LABELS = {"alertname": "VllmQueueSaturated", "severity": "warning", "backend": "a:8000", "model_name": "m"}
 NOTES = {
@@ -35,11 +34,9 @@ def data(*statuses):
     return {"status": status, "alerts": alerts, "commonLabels": LABELS, "groupLabels": LABELS, "receiver": "ticket"}
 
 
-@pytest.fixture(params=AMTOOL)
+@pytest.fixture(params=GENERATIONS)
 def amtool(request):
-    if not AMTOOL[request.param]:
-        pytest.skip("no amtool of this generation here")
-    return AMTOOL[request.param]
+    return program("amtool", request.param)
 
 
 def rendered(amtool, template, content, folder):
@@ -52,11 +49,11 @@ def rendered(amtool, template, content, folder):
 
 def test_newer_alertmanager_takes_the_file(tmp_path):
     """The file is valid, its templates are found and parsed."""
-    if not AMTOOL["newer"]:
-        pytest.skip("no amtool of Alertmanager 0.26 or newer here")
     file = tmp_path / "alertmanager.yml"
     file.write_text(CONFIG.read_text().replace("/etc/alertmanager/templates", str(TEMPLATES.parent)))
-    done = subprocess.run([AMTOOL["newer"], "check-config", str(file)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program("amtool", NEWER), "check-config", str(file)], capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 templates" in done.stdout

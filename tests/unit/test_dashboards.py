@@ -1,6 +1,5 @@
 """The panel vocabulary and the query builders of the boards."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -10,11 +9,10 @@ from dashboards import latency
 from dashboards import panels as p
 from dashboards.fields import Column, Query, coloured, column_override, state, steps
 from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from tests.generations import program
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
-
-PROMTOOL = shutil.which("promtool")
 
 
 def evaluated(tmp_path, series: dict[str, float], expr: str) -> dict[str, float]:
@@ -23,7 +21,9 @@ def evaluated(tmp_path, series: dict[str, float], expr: str) -> dict[str, float]
     inputs = [{"series": name, "values": f"{value:g}x3"} for name, value in series.items()]
     file = tmp_path / "probe.yml"
     file.write_text(yaml.safe_dump({"tests": [{"input_series": inputs, "promql_expr_test": [probe]}]}))
-    done = subprocess.run([PROMTOOL, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
     (got,) = [line.split("got:", 1)[1] for line in (done.stdout + done.stderr).splitlines() if "got:" in line]
     pairs = [pair.rsplit(" ", 1) for pair in got.replace('"', "").strip().split(", {") if pair != "nil"]
     return {labels.strip().strip("{}"): float(value.replace("E+", "e")) for labels, value in pairs}
@@ -76,7 +76,6 @@ TWO_BACKENDS = {
 }
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool")
 class TestArithmetic:
     def test_mean_over_backends_is_weighed_by_requests(self, tmp_path):
         """(10 x 2 + 30 x 6) / 40 = 5, not the 4 of an unweighed mean."""
