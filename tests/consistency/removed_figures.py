@@ -4,6 +4,13 @@ from tests.consistency.removed import Mutant
 
 FIGURES = (
     Mutant(
+        "median as the lower of the middle two",
+        "derive/ceiling.py",
+        "Order(median(ranked), ",
+        "Order(ranked[(len(ranked) - 1) // 2], ",
+        ("ceiling",),
+    ),
+    Mutant(
         "p50 interpolated below the lowest edge",
         "derive/quantiles.py",
         """    if index in (0, len(finite)):

@@ -21,15 +21,16 @@ class TestWaves:
 
 
 class TestOrder:
-    def test_statistics_are_values_that_occurred(self):
+    def test_order_statistics_of_the_case(self):
         """681 barriers as in the case: median 29, largest 32, both integers."""
         fan_outs = [12] * 40 + [27] * 200 + [29] * 300 + [30] * 100 + [31] * 40 + [32]
 
         assert Order(29, 30, 32) == order(fan_outs)
 
-    def test_median_of_an_even_number_is_the_lower_of_the_two(self):
-        """No barrier had 15.5 requests."""
-        assert Order(10, 21, 21) == order([21, 10])
+    def test_median_of_an_even_number_lies_between_the_middle_two(self):
+        """As anybody else's median of the same barriers: 19 and 22 give 20.5. p90 and maximum occurred."""
+        assert Order(20.5, 27, 27) == order([27, 22, 12, 19])
+        assert Order(5.5, 9, 10) == order(range(1, 11))
 
     def test_nothing_has_no_statistics(self):
         """Absent, not 0."""
@@ -76,7 +77,7 @@ class TestAgainst:
         """Seen as 8 then and as 4 now; one that ran into none is held against what is in force."""
         met = barriers(9, client=8) + barriers(9)
 
-        assert (Order(2, 3, 3), 1.0) == against("client", 4, "observed", met, of="inferred")
+        assert (Order(2.5, 3, 3), 1.0) == against("client", 4, "observed", met, of="inferred")
 
     def test_reported_barriers_that_met_no_ceiling_say_nothing(self):
         """Their caller reported its limiter later, or has none, or 0 with nothing healthy."""
@@ -85,7 +86,7 @@ class TestAgainst:
     @pytest.mark.parametrize(("source", "of"), [("config", "reported"), ("reported", "inferred")])
     def test_ceiling_that_nobody_reports_per_barrier_is_the_one_in_force(self, source, of):
         """A configured one, or one that is told beside what the servers show; 0 then still says nothing."""
-        assert (Order(1, 2, 2), 0.5) == against("client", 16, source, barriers(29, 14), of)
+        assert (Order(1.5, 2, 2), 0.5) == against("client", 16, source, barriers(29, 14), of)
         assert (None, None) == against("client", 0, source, barriers(29), of)
 
     def test_kinds_are_kept_apart(self):
@@ -111,4 +112,4 @@ class TestAgainst:
         """They have a fan-out all the same."""
         found = figures("reported", 2, (Barrier(1.0, 29, 2.5), Barrier(4.0, 31)), [])
 
-        assert (Order(2.5, 2.5, 2.5), Order(29, 31, 31), {}) == (found.duration, found.fan_out, found.waves)
+        assert (Order(2.5, 2.5, 2.5), Order(30, 31, 31), {}) == (found.duration, found.fan_out, found.waves)

@@ -84,7 +84,7 @@ class TestCallers:
         found = fleet_of(*states, callers=callers(fan_outs=[29, 120]))
 
         assert [("server", 116.0)] == [(one.kind, one.value) for one in found.ceilings]
-        assert ((1, 2), 0.5) == (
+        assert ((1.5, 2), 0.5) == (
             (found.barriers[0].waves["server"].median, found.barriers[0].waves["server"].max),
             found.barriers[0].clipped["server"],
         )

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import median
 
 import pytest
 from barrier_readings import polls
@@ -69,7 +70,7 @@ class TestCaptures:
         truth = [fan_out for _, fan_out in barriers(capture)]
         fleet = replayed(capture)
 
-        assert order(truth) == fleet.barriers[0].fan_out
+        assert (median(truth), max(truth)) == (fleet.barriers[0].fan_out.median, fleet.barriers[0].fan_out.max)
         assert (float(max(truth)), "inferred") == fleet.natural_bound
         assert () == fleet.ceilings
 

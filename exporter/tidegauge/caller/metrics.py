@@ -11,6 +11,7 @@ Names, labels and buckets are those of the exporter's own series. A series appea
 """
 
 import math
+import statistics
 import threading
 import time
 from bisect import bisect_left
@@ -24,7 +25,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, math.inf)
-_STATS: Final = (("median", 0.5), ("p90", 0.9), ("max", 1.0))
 _MOST: Final = 10_000
 _SPACE: Final = "tidegauge"
 _WAITED: Final = (
@@ -116,8 +116,8 @@ def _barriers(fleets: Sequence[tuple[str, _Fleet]], oldest: float) -> Iterator[M
     for name, fleet in fleets:
         barriers.add_metric((name, "reported"), fleet.barriers)
         recent = sorted(fan_out for at, fan_out in fleet.fan_outs if at >= oldest)
-        for stat, share in _STATS if recent else ():
-            fan_outs.add_metric((name, "reported", stat), _ranked(recent, share))
+        for stat, value in _order(recent) if recent else ():
+            fan_outs.add_metric((name, "reported", stat), value)
     yield barriers
     yield fan_outs
 
@@ -140,6 +140,7 @@ def _name(key: str) -> str:
     return f"{_SPACE}_{key}"
 
 
-def _ranked(ranked: Sequence[int], share: float) -> float:
-    """The value of that rank, one that occurred (nearest rank)."""
-    return ranked[max(math.ceil(share * len(ranked)), 1) - 1]
+def _order(ranked: Sequence[int]) -> tuple[tuple[str, float], ...]:
+    """Median, p90 (nearest rank) and maximum of ascending values, as the exporter has them."""
+    p90 = ranked[math.ceil(0.9 * len(ranked)) - 1]
+    return ("median", statistics.median(ranked)), ("p90", p90), ("max", ranked[-1])

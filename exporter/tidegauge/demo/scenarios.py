@@ -123,6 +123,6 @@ def _tell(stack: Stack, fleet: Document) -> None:
     if queue and queue["late_seconds"]:
         waits += f", {queue['late_seconds']:.2f} s on average"
     stack.say(
-        f"fan-out median {order['median']:.0f}, max {order['max']:.0f}; ceiling {client['value']:.0f}:"
-        f" {client['state']}, {barriers['waves']['client']['median']:.0f} wave(s){waits}"
+        f"fan-out median {order['median']:g}, max {order['max']:.0f}; ceiling {client['value']:.0f}:"
+        f" {client['state']}, {barriers['waves']['client']['median']:g} wave(s){waits}"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from statistics import median
 from typing import Literal
 
 import attrs
@@ -13,7 +14,7 @@ State = Literal["clips", "inert", "unmeasured"]
 
 @attrs.frozen
 class Order:
-    """Exact order statistics: median, p90 and maximum are values that occurred (nearest rank)."""
+    """Exact order statistics: the median (between the middle two of an even number), p90 (nearest rank), maximum."""
 
     median: float
     p90: float
@@ -21,11 +22,11 @@ class Order:
 
 
 def order(values: Sequence[float]) -> Order | None:
-    """Order statistics of *values* by nearest rank, None for none."""
+    """Order statistics of *values*, None for none."""
     if not values:
         return None
     ranked = sorted(values)
-    return Order(*(ranked[max(ceil(q * len(ranked)), 1) - 1] for q in (0.5, 0.9, 1.0)))
+    return Order(median(ranked), ranked[ceil(0.9 * len(ranked)) - 1], ranked[-1])
 
 
 def waves(fan_out: int, ceiling: float) -> int:

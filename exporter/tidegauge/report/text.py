@@ -135,7 +135,7 @@ def _barriers(fleet: Document) -> Table:
     if barriers is not None:
         order = barriers["fan_out"]
         title += (
-            f": {barriers['count']} barriers ({barriers['source']}), fan-out median {order['median']:.0f},"
+            f": {barriers['count']} barriers ({barriers['source']}), fan-out median {order['median']:g},"
             f" max {order['max']:.0f}"
         )
     headings = ("ceiling", "value", "from", "natural bound", "state", "waves median", "waves max", "clipped")
@@ -148,7 +148,7 @@ def _barriers(fleet: Document) -> Table:
             one["source"],
             _fact(fleet["natural_bound"]),
             one["state"],
-            _number(waves["median"] if waves else None),
+            f"{waves['median']:g}" if waves else _UNKNOWN,
             _number(waves["max"] if waves else None),
             _percent(barriers["clipped_ratio"].get(one["ceiling"]) if barriers else None),
         )

@@ -119,7 +119,7 @@ def _slots(one: Document, client: Document | None, fleet: Document, backends: li
 
 
 def _count(number: float, noun: str) -> str:
-    return f"{number:.0f} {noun}" if number == 1 else f"{number:.0f} {noun}s"
+    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 
 
 def _waiting(backends: list[Document]) -> Iterator[str]:
