@@ -18,7 +18,7 @@ after, is not seen, and two barriers become one. See docs/barriers.md for what p
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final
@@ -75,12 +75,13 @@ class Confidence:
 class BarrierTracker:
     """Follows one fleet. *interval* is the usual time between two polls, *window* that of burstiness, both in seconds.
 
-    The same readings in the same order give the same barriers, live or from captures. Memory is bounded by the number
-    of backends.
+    The same readings in the same order give the same barriers, live or from captures. *moved* hears of every move that
+    the readings come to, in order. Memory is bounded by the number of backends.
     """
 
-    def __init__(self, interval: float, window: float = 900.0) -> None:
+    def __init__(self, interval: float, window: float = 900.0, moved: Callable[[Move], None] = lambda _: None) -> None:
         self._interval = interval
+        self._moved = moved
         self._rates = ArrivalRates(window)
         self._moves = Moves(interval)
         self._in_flight: dict[str, float] = {}
@@ -104,6 +105,7 @@ class BarrierTracker:
     def _take(self, moves: Iterable[Move]) -> list[InferredBarrier]:
         found: list[InferredBarrier] = []
         for move in moves:
+            self._moved(move)
             if move.at > self._settled + LEAST_PAUSE * self._interval:
                 found += self._settle()
                 self._settled = move.at

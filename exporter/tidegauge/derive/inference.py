@@ -4,14 +4,14 @@ Incremental, so that live runs and captures share it; memory is bounded by the w
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import Final
 
 import attrs
 
 from tidegauge.derive.barriers import BarrierTracker, Confidence, InferredBarrier
-from tidegauge.derive.moves import Move, Moves, Reading
+from tidegauge.derive.moves import Move, Reading
 from tidegauge.model import Barrier
 
 KEPT: Final = 50_000
@@ -48,8 +48,7 @@ class FleetInference:
         self.fleet = fleet
         self.largest = largest
         self._span = span
-        self._tracker = BarrierTracker(interval, min(span, LONGEST_BURSTS))
-        self._moves = Moves(interval)
+        self._tracker = BarrierTracker(interval, min(span, LONGEST_BURSTS), self._count)
         self._barriers: deque[InferredBarrier] = deque(maxlen=KEPT)
         self._total = 0
         self._arrivals: dict[str, float] = {}
@@ -59,12 +58,10 @@ class FleetInference:
     def feed(self, reading: Reading) -> None:
         """Take one poll of one backend."""
         self._take(self._tracker.feed(reading))
-        self._count(self._moves.feed(reading))
 
     def finish(self) -> None:
         """The record ends here: what only waited for another backend's poll counts now."""
         self._take(self._tracker.finish())
-        self._count(self._moves.rest())
 
     def snapshot(self, now: float) -> Inferred:
         """The fleet as of *now*; what is older than the window has left."""
@@ -87,18 +84,17 @@ class FleetInference:
         self._total += len(found)
         self.largest = max([self.largest or 0, *(barrier.fan_out for barrier in found)]) or None
 
-    def _count(self, moves: Iterable[Move]) -> None:
-        for move in moves:
-            if move.lost:
-                continue
-            name = move.backend
-            arrived, departed = (move.arrived, move.departed) if move.known else (0.0, 0.0)
-            # An arrival that turned out to be a torn page is made good by the next one: a counter never falls.
-            owed = self._owed.pop(name, 0.0) + move.retracted
-            if owed > arrived:
-                self._owed[name] = owed - arrived
-            self._arrivals[name] = self._arrivals.get(name, 0.0) + max(arrived - owed, 0.0)
-            self._departed[name] = self._departed.get(name, 0.0) + departed
+    def _count(self, move: Move) -> None:
+        if move.lost:
+            return
+        name = move.backend
+        arrived, departed = (move.arrived, move.departed) if move.known else (0.0, 0.0)
+        # An arrival that turned out to be a torn page is made good by the next one: a counter never falls.
+        owed = self._owed.pop(name, 0.0) + move.retracted
+        if owed > arrived:
+            self._owed[name] = owed - arrived
+        self._arrivals[name] = self._arrivals.get(name, 0.0) + max(arrived - owed, 0.0)
+        self._departed[name] = self._departed.get(name, 0.0) + departed
 
 
 def plateau_of(barriers: Sequence[InferredBarrier]) -> float | None:
