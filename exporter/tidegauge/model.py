@@ -95,6 +95,14 @@ class StartupFacts:
 
 
 @attrs.frozen
+class Remembered:
+    """Startup facts and the process they belong to (unix start time), as kept on disk."""
+
+    process_start: float
+    startup: StartupFacts
+
+
+@attrs.frozen
 class Pinned:
     """Facts that the operator typed into the configuration; they win."""
 

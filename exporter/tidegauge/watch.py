@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 import attrs
@@ -11,7 +12,7 @@ from tidegauge.derive.backends import evidence_of
 from tidegauge.derive.capacity import server_facts
 from tidegauge.derive.causes import LONGEST_STEP, Pressure, waiting_seconds
 from tidegauge.derive.figures import Figures, derive
-from tidegauge.derive.fleet import duplicates
+from tidegauge.derive.fleet import same_process
 from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading, reading_of
 from tidegauge.derive.settings import Settings
@@ -139,10 +140,9 @@ class Watch:
 
     def _twin(self, state: BackendState) -> bool:
         """Whether a target before this one is the same server: then its calls are counted there."""
-        start = state.process_start
-        alike = [one for one in self.states.values() if one is state or (one.up and one.process_start == start)]
-        identities = [one.identity() for one in alike] if len(alike) > 1 else []
-        return state.backend.name in duplicates([one for one in identities if one is not None])
+        own = state.identity()
+        before = (one.identity() for one in takewhile(lambda one: one is not state, self.states.values()))
+        return own is not None and any(one is not None and same_process(one, own) for one in before)
 
     def _leave(self) -> None:
         """Let go of fleets that no backend belongs to any more, but for their largest fan-outs."""

@@ -24,7 +24,7 @@ MAY_KNOW = {
     "derive": {"catalogue", "model", "state", "vllm"},
     "collectors": {"catalogue", "derive", "model", "state"},
     "watch": {"derive", "model", "parsing", "state", "vllm"},
-    "sources": {"clock", "model", "parsing", "state"},
+    "sources": {"clock", "model", "parsing"},
     "config": {"catalogue", "parsing", "sources"},
     "web": {"clock", "collectors", "derive", "parsing", "report"},
 }

@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import config, histogram, key, lifetime, merged, page, requests
 from tidegauge import vllm
-from tidegauge.model import EngineFacts, Page, Pinned, StartupFacts
-from tidegauge.state.backend import Backend, BackendState, Remembered
+from tidegauge.model import EngineFacts, Page, Pinned, Remembered, StartupFacts
+from tidegauge.state.backend import Backend, BackendState
 
 OLD = StartupFacts(
     run=1,

@@ -5,10 +5,9 @@ import os
 
 import pytest
 
-from tidegauge.model import EngineFacts, StartupFacts
+from tidegauge.model import EngineFacts, Remembered, StartupFacts
 from tidegauge.sources import store
 from tidegauge.sources.store import Kept, StoreError, load, save, set_aside
-from tidegauge.state.backend import Remembered
 
 KEPT = Kept(
     {

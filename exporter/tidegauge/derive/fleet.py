@@ -28,15 +28,11 @@ def skew(values: Mapping[str, float]) -> Skew | None:
 
 
 def duplicates(identities: Sequence[Identity]) -> dict[str, str]:
-    """Backends that answer from the same process as an earlier one in the list, mapped to that one.
-
-    Same process start, same series, and counters that never go down from the earlier poll to the later. Without a
-    process start (several API servers) the counters must be the same and not all zero.
-    """
+    """Backends that answer from the same process as an earlier one in the list, mapped to that one."""
     found: dict[str, str] = {}
     kept: list[Identity] = []
     for identity in identities:
-        twin = next((other for other in kept if _same(other, identity)), None)
+        twin = next((other for other in kept if same_process(other, identity)), None)
         if twin is None:
             kept.append(identity)
         else:
@@ -44,7 +40,12 @@ def duplicates(identities: Sequence[Identity]) -> dict[str, str]:
     return found
 
 
-def _same(left: Identity, right: Identity) -> bool:
+def same_process(left: Identity, right: Identity) -> bool:
+    """Whether two targets answer from one process.
+
+    Same process start, same series, and counters that never go down from the earlier poll to the later. Without a
+    process start (several API servers) the counters must be the same and not all zero.
+    """
     if left.process_start != right.process_start or left.counters.keys() != right.counters.keys():
         return False
     if left.process_start is None:

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from tidegauge.model import EngineFacts, StartupFacts
+from tidegauge.model import EngineFacts, Remembered, StartupFacts
 from tidegauge.sources import regular
-from tidegauge.state.backend import Remembered
 
 FORMAT: Final = 1
 _LONGEST: Final = 64 * 1024 * 1024

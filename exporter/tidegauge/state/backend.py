@@ -12,10 +12,11 @@ import attrs
 
 from tidegauge import vllm
 from tidegauge.catalogue import thresholds as th
-from tidegauge.model import CacheConfig, Identity, Page, Pinned, SeriesKey, StartupFacts
+from tidegauge.model import CacheConfig, Identity, Page, Pinned, Remembered, SeriesKey, StartupFacts
 from tidegauge.state.bounds import Bounds
 from tidegauge.state.gauges import Gauges, engines_of, gauges_of
 from tidegauge.state.increases import Increase, Increases
+from tidegauge.state.lineage import is_counter
 from tidegauge.state.slots import ObservedSlots
 from tidegauge.state.windows import EMPTY, Totals, Window
 
@@ -32,14 +33,6 @@ class Backend:
     fleet: str | None = None
     pinned: Pinned = Pinned()
     p90_prompt: float | None = None
-
-
-@attrs.frozen
-class Remembered:
-    """Startup facts and the process they belong to (unix start time), as kept on disk."""
-
-    process_start: float
-    startup: StartupFacts
 
 
 @attrs.frozen
@@ -119,7 +112,7 @@ class BackendState:
         self._window = Window(span)
         self._lengths = Window(length_span, _LENGTHS)
         self._page: Page | None = None
-        self._at = 0.0
+        self._identity: Identity | None = None
         self._up: bool | None = None
         self._seconds: float | None = None
         self._failures: Counter[str] = Counter()
@@ -162,10 +155,7 @@ class BackendState:
 
     def identity(self) -> Identity | None:
         """What tells the process that answered the last poll from others; None while none answers."""
-        if self._page is None or not self._up:
-            return None
-        counters = {key: value for key, value in self._page.values.items() if vllm.KINDS.get(key.family) == "counter"}
-        return Identity(self.backend.name, self._at, self._page.process_start, counters)
+        return self._identity if self._up else None
 
     def within(self, page: Page, at: float) -> Page:
         """The page without models and reasons that are too many to keep."""
@@ -185,7 +175,9 @@ class BackendState:
         before = None if increase.restarted else self._page
         if increase.restarted:
             self._restarted(at)
-        self._page, self._at = page, at
+        self._page = page
+        counters = {key: value for key, value in page.values.items() if is_counter(key)}
+        self._identity = Identity(self.backend.name, at, page.process_start, counters)
         gauges = gauges_of(page)
         self._slots.see(gauges.running, gauges.waiting, gauges.kv_usage)
         if self._startup is not None and self._startup.run != self._stale_run:

@@ -1,4 +1,4 @@
-"""What callers report, per fleet: barriers, the limiter's ceiling, waits for a slot (definitions, section 8)."""
+"""What callers report, per fleet: barriers, the limiter's ceiling, waits for a slot."""
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
