@@ -7,7 +7,6 @@ changed. What polling over HTTP adds is measured in real time, against servers i
 import asyncio
 import gzip
 import multiprocessing
-import re
 import resource
 import statistics
 import time
@@ -40,10 +39,11 @@ class _Clock:
 
 def run():
     """The rows of the table."""
-    return [*_simulated(), *_polled()]
+    return [*_simulated(), *_simulated(starts=False), *_polled()]
 
 
-def _simulated():
+def _simulated(*, starts=True):
+    """Each backend a process of its own; without *starts*, as servers of several processes, none says which."""
     clock = _Clock()
     loaded = config.for_urls([f"http://127.0.0.1:{8000 + number}" for number in range(_BACKENDS)])
     exporter = app.Exporter(loaded, clock)
@@ -52,10 +52,10 @@ def _simulated():
     pages = Pages(clock.now())
     scrapes, spent = [], 0.0
     for poll in range(_POLLS):
-        bodies = [pages.at(poll, number) for number in range(2)]
+        bodies = [pages.at(poll, number, starts=starts) for number in range(_BACKENDS)]
         begun = time.process_time()
-        for number, one in enumerate(loaded.backends):
-            exporter.book(one.name, Fetched(clock.now(), 0.01, bodies[number % 2]))
+        for one, body in zip(loaded.backends, bodies, strict=True):
+            exporter.book(one.name, Fetched(clock.now(), 0.01, body))
         spent += time.process_time() - begun
         clock.time += 1
         if poll % _SCRAPE_EVERY == 0:
@@ -63,8 +63,9 @@ def _simulated():
             size = len(generate_latest(registry))
             scrapes.append(time.perf_counter() - begun)
     scrapes.sort()
+    kind = "" if starts else " without a process start"
     return [
-        f"{_BACKENDS} backends, {_POLLS} polls each, parsing and booking: {spent / _POLLS:.1%} of one core at 1 s",
+        f"{_BACKENDS} backends{kind}, {_POLLS} polls each, read and booked: {spent / _POLLS:.1%} of one core at 1 s",
         (
             f"/metrics of {size / 1e3:.0f} kB: median {statistics.median(scrapes) * 1e3:.0f} ms,"
             f" p99 {scrapes[int(len(scrapes) * 0.99)] * 1e3:.0f} ms"
@@ -74,24 +75,31 @@ def _simulated():
 
 
 class Pages:
-    """The real page, every counter risen by the poll's number, for two kinds of backend."""
+    """The real page, every figure risen by the poll's number, for two kinds of backend; no two are one server."""
 
     def __init__(self, now):
         text = gzip.decompress(_PAGE.read_bytes()).decode()
-        text = re.sub(r"^(process_start_time_seconds) .*$", rf"\1 {now - 3600}", text, flags=re.MULTILINE)
-        self._lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+        lines = [line for line in text.splitlines() if not line.startswith(("#", "process_start"))]
+        self._lines = [line.rpartition(" ") for line in lines]
+        self._began = now - 3600
+        self._made = {}
 
-    @staticmethod
-    def _still(head):
-        return head.startswith("process_start") or "_info" in head
+    def at(self, poll, number, *, starts=True):
+        """The page of backend *number* at one poll: that of its kind, with a start or a token count of its own."""
+        kind = poll, number % 2
+        if kind not in self._made:
+            self._made = {key: page for key, page in self._made.items() if key[0] == poll}
+            self._made[kind] = "".join(self._risen(poll * (1 + number % 2)))
+        page = self._made[kind]
+        if starts:
+            return f"{page}process_start_time_seconds {self._began + number}\n"
+        head, found, rest = page.partition("\nvllm:prompt_tokens_total{")
+        labels, _, rest = rest.partition("} ")
+        return f"{head}{found}{labels}}} {number + 1}{rest}"
 
-    def at(self, poll, kind):
-        """The page of one poll."""
-        rise = poll * (1 + kind)
-        return "".join(
-            f"{head} {number}\n" if self._still(head) else f"{head} {float(number) + rise!r}\n"
-            for head, _, number in self._lines
-        )
+    def _risen(self, rise):
+        for head, _, figure in self._lines:
+            yield f"{head} {figure if '_info' in head else repr(float(figure) + rise)}\n"
 
 
 def _serve(ports, ready):
@@ -99,7 +107,7 @@ def _serve(ports, ready):
     begun = time.time()
 
     async def metrics(request):
-        return web.Response(text=pages.at(int(time.time() - begun), int(request.url.port) % 2))
+        return web.Response(text=pages.at(int(time.time() - begun), int(request.url.port)))
 
     async def main():
         application = web.Application()
