@@ -26,7 +26,7 @@ MAY_KNOW = {
     "watch": {"derive", "model", "parsing", "state", "vllm"},
     "sources": {"clock", "model", "parsing"},
     "config": {"catalogue", "parsing", "sources"},
-    "web": {"clock", "collectors", "derive", "parsing", "report"},
+    "web": {"clock", "collectors", "derive", "parsing", "report", "sources"},
 }
 """What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""
 PURE = ("catalogue", "vllm", "model", "parsing", "state", "derive", "watch")

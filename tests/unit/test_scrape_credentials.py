@@ -65,7 +65,7 @@ class TestCredentials:
     @pytest.mark.parametrize(
         ("content", "found"),
         [
-            (None, "expected a readable file, found: No such file"),
+            (None, "expected a file, found: No such file"),
             (b"", "found nothing"),
             (b"a\nb", "found several"),
             (b"\xff\xfe", "expected UTF-8 text"),

@@ -1,11 +1,10 @@
 """Secrets and certificates from files, read again when they are needed so that rotated ones are picked up."""
 
 import base64
-import os
 import ssl
-import stat
 from pathlib import Path
 
+from tidegauge.sources import regular
 from tidegauge.sources.target import BasicAuth, Target, Tls
 
 MAX_SECRET_SIZE = 64 * 1024
@@ -23,12 +22,10 @@ def read_secret(path: str) -> str:
     empty, too large or not text.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - one call, no wrapper needed
-            raise CredentialError(f"{path}: expected a regular file")
-        with Path(path).open("rb") as file:
+        with regular.opened(Path(path)) as file:
             content = file.read(MAX_SECRET_SIZE + 1)
-    except OSError as error:
-        raise CredentialError(f"{path}: expected a readable file, found: {error.strerror}") from error
+    except regular.UnreadableError as error:
+        raise CredentialError(str(error)) from error
     return _secret_text(path, content)
 
 

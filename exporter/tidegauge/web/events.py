@@ -10,6 +10,7 @@ from aiohttp import web
 
 from tidegauge.clock import Clock
 from tidegauge.parsing.events import BadEvent, Batch, Refusal, read_events
+from tidegauge.sources.credentials import CredentialError, read_secret
 
 MOST_PENDING: Final = 32
 """Batches that are received or wait for their turn; more are sent away before they are read."""
@@ -76,11 +77,11 @@ class EventsHandler:
             return True
         try:
             # Read at every call, so that a rotated token needs no restart.
-            expected = self._token_file.read_text(encoding="utf-8").strip()
-        except OSError:
+            expected = read_secret(str(self._token_file))
+        except CredentialError:
             return False
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not expected:
+        if scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(given.strip().encode(errors="surrogateescape"), expected.encode())
 
