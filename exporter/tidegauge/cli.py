@@ -4,18 +4,17 @@ import argparse
 import asyncio
 import json
 import logging
-import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-import tidegauge
 from tidegauge import app, config, rules
+from tidegauge.arguments import CHECK, RECORD, RENDER, REPORT, SERVE, parser
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
 from tidegauge.report import live, replay, text
@@ -26,7 +25,6 @@ from tidegauge.sources.captures import BadCaptureError
 _EXIT_USAGE: Final = 2
 _EXIT_PIPE: Final = 128 + signal.SIGPIPE
 _LONGEST_CONFIG: Final = 1024 * 1024
-_SHORTEST_INTERVAL: Final = 0.05
 
 
 class UsageError(Exception):
@@ -35,13 +33,13 @@ class UsageError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 on success, 1 if what it asked could not be had, 2 for a wrong call or configuration."""
-    arguments = _parser().parse_args(argv)
-    if sys.stdout is None and arguments.run is not _serve:
+    arguments = parser().parse_args(argv)
+    if sys.stdout is None and arguments.command != SERVE:
         print("tidegauge: expected an open standard output, found it closed", file=sys.stderr)
         return 1
     logging.basicConfig(level=arguments.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     try:
-        code = int(arguments.run(arguments))
+        code = _RUN[arguments.command](arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -57,71 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tidegauge", description=tidegauge.__doc__)
-    parser.add_argument("--version", action="version", version=f"tidegauge {tidegauge.__version__}")
-    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    serve = commands.add_parser("serve", help="run the exporter")
-    serve.add_argument("--config", required=True, metavar="FILE", help="configuration, YAML")
-    serve.set_defaults(run=_serve)
-
-    check = commands.add_parser("check", help="check a configuration and say what it asks for")
-    check.add_argument("--config", required=True, metavar="FILE")
-    check.set_defaults(run=_check)
-
-    report = commands.add_parser("report", help="print the report: from captures, servers or a running exporter")
-    source = report.add_mutually_exclusive_group(required=True)
-    source.add_argument("--capture", action="append", metavar="[NAME=]FILE", help="a capture; may be repeated")
-    source.add_argument("--backend", action="append", metavar="URL", help="a vLLM server; may be repeated")
-    source.add_argument("--exporter", metavar="URL", help="a running tidegauge")
-    report.add_argument("--log", action="append", default=[], metavar="NAME=FILE", help="startup log of a backend")
-    report.add_argument("--fleet", action="append", default=[], metavar="NAME=A,B", help="backends that are one fleet")
-    report.add_argument(
-        "--for", dest="seconds", type=_seconds, default=0.0, metavar="SECONDS", help="watch servers so long"
-    )
-    report.add_argument("--json", action="store_true", help="the report as JSON")
-    report.set_defaults(run=_report)
-
-    record = commands.add_parser("record", help="write the raw pages of servers to captures")
-    record.add_argument("--backend", action="append", required=True, metavar="[NAME=]URL")
-    record.add_argument("--for", dest="seconds", type=_seconds, default=60.0, metavar="SECONDS")
-    record.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS")
-    record.add_argument("--out", default=".", metavar="DIR", help="folder for NAME.scrapes.gz")
-    record.set_defaults(run=_record)
-
-    for_rules = commands.add_parser("rules", help="the recording rules and alerts")
-    render = for_rules.add_subparsers(required=True, metavar="COMMAND").add_parser(
-        "render", help="write them with settings of one's own (docs/rules.md)"
-    )
-    render.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; may be repeated")
-    render.add_argument("--values", metavar="FILE", help="settings, YAML; --set wins")
-    render.add_argument("--format", choices=["prometheus", "kubernetes"], default="prometheus")
-    render.add_argument("--mixin", metavar="DIR", help="checkout that holds mixin/, where it is not found by itself")
-    render.add_argument("-o", "--out", required=True, metavar="DIR")
-    render.set_defaults(run=_render)
-    return parser
-
-
-def _seconds(text: str) -> float:
-    """A time that passes: neither negative nor endless, which `float` would take."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds of at least 0, found {text!r}")
-    return value
-
-
-def _interval(text: str) -> float:
-    value = _seconds(text)
-    if value < _SHORTEST_INTERVAL:
-        raise argparse.ArgumentTypeError(f"expected at least {_SHORTEST_INTERVAL} seconds, found {text!r}")
-    return value
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -296,6 +229,15 @@ def _render(arguments: argparse.Namespace) -> int:
 def _named(given: str) -> bool:
     """Whether *given* is NAME=URL and not a URL with a query."""
     return "=" in given and "://" not in given.partition("=")[0]
+
+
+_RUN: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    SERVE: _serve,
+    CHECK: _check,
+    REPORT: _report,
+    RECORD: _record,
+    RENDER: _render,
+}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ IMPURE = frozenset(
 )
 MAY_KNOW = {
     # room: the rooms that it may import from; itself is understood
+    "arguments": set(),
     "catalogue": set(),
     "vllm": set(),
     "model": set(),
@@ -29,7 +30,7 @@ MAY_KNOW = {
     "web": {"clock", "collectors", "derive", "parsing", "report", "sources"},
 }
 """What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""
-PURE = ("catalogue", "vllm", "model", "parsing", "state", "derive", "watch")
+PURE = ("arguments", "catalogue", "vllm", "model", "parsing", "state", "derive", "watch")
 WIRES = {"app", "cli", "report", "demo"}
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60

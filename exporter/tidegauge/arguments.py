@@ -1,0 +1,95 @@
+"""The command line of `tidegauge`: its commands and options, and the readers of their values; pure."""
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import tidegauge
+
+SERVE: Final = "serve"
+CHECK: Final = "check"
+REPORT: Final = "report"
+RECORD: Final = "record"
+RENDER: Final = "rules render"
+
+_SHORTEST_INTERVAL: Final = 0.05
+_Add: TypeAlias = Callable[..., argparse.ArgumentParser]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole of `tidegauge`: every parse yields `command`, the name of a command, beside that command's options."""
+    whole = argparse.ArgumentParser(prog="tidegauge", description=tidegauge.__doc__)
+    whole.add_argument("--version", action="version", version=f"tidegauge {tidegauge.__version__}")
+    whole.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+    for command in (_serve, _check, _report, _record, _rules):
+        command(commands.add_parser)
+    return whole
+
+
+def _serve(add: _Add) -> None:
+    serve = add(SERVE, help="run the exporter")
+    serve.add_argument("--config", required=True, metavar="FILE", help="configuration, YAML")
+    serve.set_defaults(command=SERVE)
+
+
+def _check(add: _Add) -> None:
+    check = add(CHECK, help="check a configuration and say what it asks for")
+    check.add_argument("--config", required=True, metavar="FILE")
+    check.set_defaults(command=CHECK)
+
+
+def _report(add: _Add) -> None:
+    report = add(REPORT, help="print the report: from captures, servers or a running exporter")
+    source = report.add_mutually_exclusive_group(required=True)
+    source.add_argument("--capture", action="append", metavar="[NAME=]FILE", help="a capture; may be repeated")
+    source.add_argument("--backend", action="append", metavar="URL", help="a vLLM server; may be repeated")
+    source.add_argument("--exporter", metavar="URL", help="a running tidegauge")
+    report.add_argument("--log", action="append", default=[], metavar="NAME=FILE", help="startup log of a backend")
+    report.add_argument("--fleet", action="append", default=[], metavar="NAME=A,B", help="backends that are one fleet")
+    report.add_argument(
+        "--for", dest="seconds", type=_seconds, default=0.0, metavar="SECONDS", help="watch servers so long"
+    )
+    report.add_argument("--json", action="store_true", help="the report as JSON")
+    report.set_defaults(command=REPORT)
+
+
+def _record(add: _Add) -> None:
+    record = add(RECORD, help="write the raw pages of servers to captures")
+    record.add_argument("--backend", action="append", required=True, metavar="[NAME=]URL")
+    record.add_argument("--for", dest="seconds", type=_seconds, default=60.0, metavar="SECONDS")
+    record.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS")
+    record.add_argument("--out", default=".", metavar="DIR", help="folder for NAME.scrapes.gz")
+    record.set_defaults(command=RECORD)
+
+
+def _rules(add: _Add) -> None:
+    for_rules = add("rules", help="the recording rules and alerts")
+    render = for_rules.add_subparsers(required=True, metavar="COMMAND").add_parser(
+        "render", help="write them with settings of one's own (docs/rules.md)"
+    )
+    render.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; may be repeated")
+    render.add_argument("--values", metavar="FILE", help="settings, YAML; --set wins")
+    render.add_argument("--format", choices=["prometheus", "kubernetes"], default="prometheus")
+    render.add_argument("--mixin", metavar="DIR", help="checkout that holds mixin/, where it is not found by itself")
+    render.add_argument("-o", "--out", required=True, metavar="DIR")
+    render.set_defaults(command=RENDER)
+
+
+def _seconds(text: str) -> float:
+    """A time that passes: neither negative nor endless, which `float` would take."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds of at least 0, found {text!r}")
+    return value
+
+
+def _interval(text: str) -> float:
+    value = _seconds(text)
+    if value < _SHORTEST_INTERVAL:
+        raise argparse.ArgumentTypeError(f"expected at least {_SHORTEST_INTERVAL} seconds, found {text!r}")
+    return value
