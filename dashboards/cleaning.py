@@ -15,14 +15,19 @@ def clean(board: Json) -> Json:
     """Take out what a current Grafana does not read, and nulls: all but a threshold's base value."""
     out = _without(board, _DEAD_ON_BOARD)
     out["timepicker"] = {}
-    out["panels"] = [
-        {key: panel[key] for key in _KEPT_ON_ROW} if panel["type"] == "row" else _without(panel, _DEAD_ON_PANEL)
-        for panel in out["panels"]
-    ]
+    out["panels"] = [_panel(panel) for panel in out["panels"]]
     variables = [_without(variable, _DEAD_ON_VARIABLE) for variable in out["templating"]["list"]]
     out["templating"] = {"list": variables}
     pruned: Json = _without_nulls(out)
     return {**pruned, "id": None}
+
+
+def _panel(panel: Json) -> Json:
+    """A panel, or a row with the panels that are folded into it."""
+    if panel["type"] != "row":
+        return _without(panel, _DEAD_ON_PANEL)
+    row = {key: panel[key] for key in _KEPT_ON_ROW}
+    return {**row, "panels": [_panel(one) for one in panel["panels"]]}
 
 
 def _without(value: Json, keys: Iterable[str]) -> Json:

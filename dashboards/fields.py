@@ -33,7 +33,7 @@ class Query:
 
 @attrs.frozen
 class Column:
-    """A column of a table: an instant query that gives one value per row, its heading and unit."""
+    """A column of a table: an instant query that gives one value per row, its heading (none: not shown) and unit."""
 
     title: str
     expr: str
@@ -63,6 +63,11 @@ def coloured(colours: Mapping[str, str]) -> list[Json]:
 def state(value: float, text: str, colour: str) -> Json:
     """What to show instead of the number."""
     return {"type": "value", "options": {f"{value:g}": {"text": text, "color": colour}}}
+
+
+def data_link(title: str, url: str) -> Json:
+    """Where a cell leads; `${__value.text}` and `${__data.fields.Backend}` in the address are the row's own."""
+    return {"title": title, "url": url, "targetBlank": "://" in url or url.startswith("${runbooks}")}
 
 
 def column_override(column: Column) -> Json:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dashboards import latency
+from dashboards.boards import latency
 from dashboards.fields import Json
+from tidegauge.catalogue import places
 
 BOARDS: Final[dict[str, Callable[[], Json]]] = {
-    "latency": latency.board,
+    places.LATENCY.key: latency.board,
 }
 FOLDER: Final = Path(__file__).parent / "json"
 

@@ -1,10 +1,8 @@
-"""The panel vocabulary of the boards, and the only module that knows grafanalib.
+"""The door to grafanalib: targets, panels, variables, rows and boards as a current Grafana reads them.
 
 grafanalib 0.7.1 writes what Grafana understood years ago: a hundred points per graph, means where the last value is
 meant, thresholds that begin at the text "null", options that today's panels do not read. The classes here say what a
-current Grafana reads, and `dashboards.cleaning` takes out what it no longer does.
-
-Long, because grafanalib has this one door.
+current Grafana reads, and `dashboards.cleaning` takes out what it no longer does. No other module imports grafanalib.
 """
 
 import json
@@ -17,22 +15,27 @@ import grafanalib.core as g
 from grafanalib._gen import DashboardEncoder
 
 from dashboards.cleaning import clean
-from dashboards.fields import NEUTRAL, VERMILION, Column, Json, Query, column_override, steps
+from dashboards.fields import Json, Query
 
 SCHEMA_VERSION: Final = 41
 COLUMNS: Final = 24
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 TAG: Final = "tidegauge"
-NOTHING: Final = "nothing finished in the window"
+_FIRST_HEADING: Final = 1001
+"""Row headings have ids from here on, so that panels can be added between them."""
 
 
 @attrs.frozen
 class Row:
-    """A titled stripe of panels, each with its width in grid columns; all have the same height."""
+    """A titled stripe of panels, each with its width in grid columns; all have the same height in grid rows.
+
+    A folded one is closed until it is asked for: its panels query nothing before.
+    """
 
     title: str
     height: int
     panels: tuple[tuple[Any, int], ...]
+    folded: bool = False
 
 
 class _Target(g.Target):  # type: ignore[misc]  # grafanalib has no types
@@ -80,184 +83,20 @@ class _Panel(g.Panel):  # type: ignore[misc]  # grafanalib has no types
         return {**out, "fieldConfig": config}
 
 
-def _targets(queries: Iterable[Query], format_: str = "time_series") -> list[Any]:
+def targets(queries: Iterable[Query], format_: str = "time_series") -> list[Any]:
+    """The queries of one panel, lettered in order."""
     return [
         _Target(expr=query.expr, legendFormat=query.legend, instant=query.instant, refId=letter, format=format_)
         for query, letter in zip(queries, ascii_uppercase, strict=False)
     ]
 
 
-def _panel(kind: str, id_: int, title: str, description: str, **rest: Any) -> Any:
+def panel(kind: str, id_: int, title: str, description: str, **rest: Any) -> Any:
+    """A panel of Grafana's type *kind*; `options`, `defaults`, `overrides` and `targets` go through."""
     make: Any = _Panel
     return make(
         kind=kind, id=id_, title=title, description=description, dataSource=DATASOURCE, maxDataPoints=None, **rest
     )
-
-
-def graph(  # noqa: PLR0913  # a panel has this many independent properties
-    id_: int,
-    title: str,
-    description: str,
-    unit: str,
-    queries: Sequence[Query],
-    *,
-    stack: str = "none",
-    overrides: Sequence[Json] = (),
-    limits: tuple[float | None, float | None] = (0, None),
-    marks: Json | None = None,
-    no_value: str = NOTHING,
-) -> Any:
-    """Lines over time; `stack` is none, normal or percent; `marks` are thresholds drawn as dashed lines."""
-    custom = {
-        "drawStyle": "line",
-        "lineWidth": 1 if stack != "none" else 2,
-        "fillOpacity": 70 if stack != "none" else 5,
-        "showPoints": "never",
-        "spanNulls": False,
-        "stacking": {"mode": stack, "group": "A"},
-        "thresholdsStyle": {"mode": "dashed" if marks else "off"},
-    }
-    low, high = limits
-    defaults = {
-        "unit": unit,
-        "custom": custom,
-        "noValue": no_value,
-        "color": {"mode": "palette-classic"},
-        **({} if low is None else {"min": low}),
-        **({} if high is None else {"max": high}),
-        **({"thresholds": marks} if marks else {}),
-    }
-    options = {
-        "legend": {"showLegend": True, "displayMode": "table", "placement": "bottom", "calcs": ["lastNotNull", "max"]},
-        "tooltip": {"mode": "multi", "sort": "desc"},
-    }
-    return _panel(
-        "timeseries",
-        id_,
-        title,
-        description,
-        targets=_targets(queries),
-        options=options,
-        defaults=defaults,
-        overrides=list(overrides),
-    )
-
-
-_LAST: Final[Json] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
-
-
-def stat(  # noqa: PLR0913  # a panel has this many independent properties
-    id_: int,
-    title: str,
-    description: str,
-    unit: str,
-    query: Query,
-    *,
-    thresholds: Json | None = None,
-    mappings: Sequence[Json] = (),
-    named: bool = False,
-    decimals: int | None = None,
-    no_value: str = NOTHING,
-) -> Any:
-    """The last value, large; `named` shows the series' name with it."""
-    defaults = {
-        "unit": unit,
-        "noValue": no_value,
-        "mappings": list(mappings),
-        "color": {"mode": "thresholds"},
-        "thresholds": thresholds or steps((None, NEUTRAL)),
-        **({} if decimals is None else {"decimals": decimals}),
-    }
-    options = {
-        "reduceOptions": _LAST,
-        "textMode": "value_and_name" if named else "value",
-        "colorMode": "value",
-        "graphMode": "none",
-        "justifyMode": "center",
-        "orientation": "auto",
-    }
-    return _panel("stat", id_, title, description, targets=_targets([query]), options=options, defaults=defaults)
-
-
-def bars(  # noqa: PLR0913  # a panel has this many independent properties
-    id_: int,
-    title: str,
-    description: str,
-    unit: str,
-    queries: Sequence[Query],
-    *,
-    overrides: Sequence[Json] = (),
-    limits: tuple[float, float] = (0, 1),
-    no_value: str = NOTHING,
-) -> Any:
-    """One horizontal bar per series, by its last value."""
-    defaults = {
-        "unit": unit,
-        "noValue": no_value,
-        "min": limits[0],
-        "max": limits[1],
-        "color": {"mode": "palette-classic"},
-    }
-    options = {
-        "reduceOptions": _LAST,
-        "displayMode": "basic",
-        "orientation": "horizontal",
-        "showUnfilled": True,
-        "valueMode": "color",
-        "namePlacement": "left",
-        "sizing": "auto",
-        "text": {"titleSize": 14, "valueSize": 20},
-    }
-    return _panel(
-        "bargauge",
-        id_,
-        title,
-        description,
-        targets=_targets(queries),
-        options=options,
-        defaults=defaults,
-        overrides=list(overrides),
-    )
-
-
-def table(  # noqa: PLR0913  # a panel has this many independent properties
-    id_: int,
-    title: str,
-    description: str,
-    keys: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    no_value: str = NOTHING,
-) -> Any:
-    """One row per combination of the `keys` labels, one column per query; sorted by the first of them."""
-    values = {f"Value #{letter}": column for letter, column in zip(ascii_uppercase, columns, strict=False)}
-    order = {name: index for index, name in enumerate((*keys, *values))}
-    organise = {
-        "id": "organize",
-        "options": {
-            "excludeByName": {"Time": True},
-            "indexByName": order,
-            "renameByName": {name: column.title for name, column in values.items()},
-        },
-    }
-    custom = {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 80}
-    defaults = {"noValue": no_value, "custom": custom, "thresholds": steps((None, "transparent"))}
-    return _panel(
-        "table",
-        id_,
-        title,
-        description,
-        targets=_targets([Query(column.expr, instant=True) for column in columns], "table"),
-        transformations=[{"id": "merge", "options": {}}, organise],
-        options={"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": keys[0], "desc": False}]},
-        defaults=defaults,
-        overrides=[column_override(column) for column in columns],
-    )
-
-
-def text(id_: int, title: str, description: str, content: str) -> Any:
-    """A note in Markdown."""
-    return _panel("text", id_, title, description, options={"mode": "markdown", "content": content})
 
 
 def datasource() -> Any:
@@ -265,13 +104,12 @@ def datasource() -> Any:
     return _Variable(name="datasource", label="Data source", type="datasource", query="prometheus")
 
 
-def label_variable(name: str, label: str, series: str, constraint: str = "") -> Any:
-    """A variable over the values that a label of a series has; any number of them, all by default."""
-    selector = f"{series}{{{constraint}}}" if constraint else series
+def label_variable(name: str, label: str, query: str) -> Any:
+    """A variable over what a `label_values` query gives; any number of them, all by default."""
     return _Variable(
         name=name,
         label=label,
-        query=f"label_values({selector}, {name})",
+        query=query,
         dataSource=DATASOURCE,
         refresh=g.REFRESH_ON_TIME_RANGE_CHANGE,
         multi=True,
@@ -295,38 +133,85 @@ def choice(name: str, label: str, values: Mapping[str, str], default: str) -> An
     )
 
 
-def alert_marks(expr: str) -> Any:
-    """Firing alerts as marks over every graph."""
+def constant(name: str, value: str) -> Any:
+    """A value that whoever installs the board may set, and that its readers do not see."""
+    hidden = 2
+    return _Variable(name=name, type="constant", query=value, default=value, hide=hidden, refresh=0, sort=0)
+
+
+def annotation(name: str, expr: str, colour: str, title: str, text: str) -> Json:
+    """Marks over every graph where the expression has a value."""
     return {
-        "name": "Alerts",
+        "name": name,
         "datasource": DATASOURCE,
         "enable": True,
         "expr": expr,
-        "iconColor": VERMILION,
+        "iconColor": colour,
         "step": "15s",
-        "titleFormat": "{{alertname}}",
-        "textFormat": "{{backend}} {{fleet}} {{where}}",
+        "titleFormat": title,
+        "textFormat": text,
     }
 
 
+def siblings(title: str) -> Any:
+    """A menu of all boards, which keeps variables and time."""
+    return g.DashboardLink(title=title, type="dashboards", tags=[TAG], asDropdown=True, includeVars=True, keepTime=True)
+
+
+def link(title: str, url: str, tooltip: str, *, keep: bool) -> Any:
+    """A link at the board's top; *keep*: with variables and time, in the same tab."""
+    return g.DashboardLink(
+        title=title,
+        uri=url,
+        type="link",
+        tags=[],
+        tooltip=tooltip,
+        includeVars=keep,
+        keepTime=keep,
+        targetBlank=not keep,
+        icon="dashboard" if keep else "doc",
+    )
+
+
+def _laid(row: Row, top: int) -> tuple[list[Any], int]:
+    """The row's panels on the grid from *top* on, and where the next row may begin."""
+    out, left = [], 0
+    for one, width in row.panels:
+        if left + width > COLUMNS:
+            left, top = 0, top + row.height
+        out.append(attrs.evolve(one, gridPos=g.GridPos(h=row.height, w=width, x=left, y=top)))
+        left += width
+    return out, top + row.height
+
+
 def _placed(rows: Sequence[Row]) -> list[Any]:
-    """Lay the rows out on the grid; row headings get ids above 1000, so that panels can be added between them."""
     out, top = [], 0
     for number, row in enumerate(rows):
-        heading = g.RowPanel(title=row.title, id=1001 + number, gridPos=g.GridPos(h=1, w=COLUMNS, x=0, y=top))
-        out.append(heading)
-        left, top = 0, top + 1
-        for panel, width in row.panels:
-            if left + width > COLUMNS:
-                left, top = 0, top + row.height
-            out.append(attrs.evolve(panel, gridPos=g.GridPos(h=row.height, w=width, x=left, y=top)))
-            left += width
-        top += row.height
+        panels, below = _laid(row, top + 1)
+        out.append(
+            g.RowPanel(
+                title=row.title,
+                id=_FIRST_HEADING + number,
+                gridPos=g.GridPos(h=1, w=COLUMNS, x=0, y=top),
+                collapsed=row.folded,
+                panels=panels if row.folded else [],
+            )
+        )
+        if not row.folded:
+            out += panels
+        top = top + 1 if row.folded else below
     return out
 
 
 def dashboard(  # noqa: PLR0913  # a board has this many independent properties
-    *, uid: str, title: str, description: str, variables: Sequence[Any], rows: Sequence[Row], annotations: Sequence[Any]
+    *,
+    uid: str,
+    title: str,
+    description: str,
+    variables: Sequence[Any],
+    rows: Sequence[Row],
+    annotations: Sequence[Any],
+    links: Sequence[Any],
 ) -> Json:
     """The board as Grafana's JSON, ready to be provisioned or imported."""
     board = g.Dashboard(
@@ -340,11 +225,7 @@ def dashboard(  # noqa: PLR0913  # a board has this many independent properties
         timezone="browser",
         refresh="10s",
         time=g.Time("now-1h", "now"),
-        links=[
-            g.DashboardLink(
-                title="tidegauge", type="dashboards", tags=[TAG], asDropdown=True, includeVars=True, keepTime=True
-            )
-        ],
+        links=list(links),
         annotations=g.Annotations(list(annotations)),
         templating=g.Templating(list(variables)),
         panels=_placed(rows),

@@ -5,7 +5,8 @@ from typing import Final
 from tidegauge.catalogue import Recorded, Series
 from tidegauge.catalogue import labels as lb
 
-FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$backend", lb.FLEET: "$fleet"}
+# A backend is what vLLM's own boards call an instance: with their names for the variables, links work both ways.
+FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEET: "$fleet"}
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
 _ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
 

@@ -160,13 +160,11 @@ local catalogue = import 'catalogue.json';
       labels: { 'app.kubernetes.io/name': 'tidegauge', 'app.kubernetes.io/component': 'rules' },
     },
 
-    // Where the pages of docs/runbooks are published; by default their path in the repository.
-    runbookBaseUrl: 'docs/runbooks',
+    // Where the pages of docs/runbooks are published; by default the exporter serves them.
+    runbookBaseUrl: catalogue.addresses.runbooks,
 
-    // Grafana, and the uid of the board that each alert links to.
-    dashboardBaseUrl: 'http://127.0.0.1:3000',
-    dashboards: {
-      latency: 'tidegauge-latency',
-    },
+    // Grafana, and the uid of each board that alerts link to.
+    dashboardBaseUrl: catalogue.addresses.grafana,
+    dashboards: catalogue.boards,
   },
 }

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mixin.reference import metrics_page
 from tidegauge import catalogue, dcgm, rules, vllm
+from tidegauge.catalogue import places
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CATALOGUE: Final = "mixin/catalogue.json"
@@ -33,6 +34,8 @@ def names() -> dict[str, Any]:
         },
         "aliases": {family: [old for old, new in vllm.ALIASES.items() if new == family] for family in vllm.KINDS},
         "prefixes": list(vllm.PREFIXES),
+        "boards": {board.key: board.uid for board in places.BOARDS},
+        "addresses": {"grafana": places.GRAFANA, "runbooks": places.RUNBOOKS},
         "dcgm": {key.lower(): name for key, name in vars(dcgm).items() if isinstance(name, str) and name in dcgm.NAMES},
     }
 

@@ -10,7 +10,7 @@ import pytest
 from dashboards.fields import STAGE_COLOURS
 from dashboards.generate import BOARDS
 from tidegauge import vllm
-from tidegauge.catalogue import EXPORTED, RECORDED
+from tidegauge.catalogue import EXPORTED, RECORDED, places
 from tidegauge.catalogue.labels import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,9 @@ GENERATED = {name: make() for name, make in BOARDS.items()}
 
 
 def panels_of(board):
-    return [panel for panel in board["panels"] if panel["type"] != "row"]
+    """Every panel of a board, those of folded rows too."""
+    folded = [panel for row in board["panels"] if row["type"] == "row" for panel in row["panels"]]
+    return [panel for panel in board["panels"] if panel["type"] != "row"] + folded
 
 
 EVERY_PANEL = [
@@ -112,7 +114,7 @@ class TestQueries:
     @pytest.mark.parametrize(("panel", "expr"), EVERY_QUERY)
     def test_uses_defined_variables(self, panel, expr):
         """Each variable in a query is defined by every board that shows it."""
-        boards = [board for board in GENERATED.values() if panel in board["panels"]]
+        boards = [board for board in GENERATED.values() if panel in panels_of(board)]
         for board in boards:
             defined = {variable["name"] for variable in board["templating"]["list"]}
             assert set(re.findall(r"\$(?!__)(\w+)", expr)) <= defined
@@ -153,7 +155,7 @@ class TestBoards:
     @pytest.mark.parametrize("board", EVERY_BOARD)
     def test_every_variable_is_used(self, board):
         """A variable that changes nothing is not offered."""
-        text = json.dumps([board["panels"], board["annotations"]])
+        text = json.dumps([board["panels"], board["annotations"], board["links"]])
         queries = json.dumps([variable.get("query") for variable in board["templating"]["list"]])
         for variable in board["templating"]["list"]:
             assert re.search(rf"\$\{{?{variable['name']}\b", text + queries), variable["name"]
@@ -194,7 +196,9 @@ class TestBoards:
 
 def test_uids_are_stable():
     """Links from alerts and runbooks go by uid: one that changes breaks them."""
-    assert {name: board["uid"] for name, board in GENERATED.items()} == {"latency": "tidegauge-latency"}
+    questions = ["latency", "waves", "skew", "capacity", "load", "bottleneck", "slo", "comparison", "exporter"]
+    assert {name: f"tidegauge-{name}" for name in questions} == {one.key: one.uid for one in places.BOARDS}
+    assert {one.key: one.uid for one in places.BOARDS} == {name: board["uid"] for name, board in GENERATED.items()}
 
 
 def test_every_stage_has_a_colour():

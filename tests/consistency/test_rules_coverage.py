@@ -10,7 +10,7 @@ from mixin import generate
 from tests.rules.cases import GROUPS
 from tests.rules.promtool import ROOT, committed, reads
 from tidegauge import dcgm, vllm
-from tidegauge.catalogue import EXPORTED, RECORDED
+from tidegauge.catalogue import EXPORTED, RECORDED, places
 
 RULES = [rule for group in committed()["groups"] for rule in group["rules"]]
 ALERTS = [rule for rule in RULES if "alert" in rule]
@@ -153,7 +153,7 @@ def test_alert_is_complete(rule):
     assert rule["for"]
     assert "$labels" in notes["summary"]
     assert len(notes["description"].split()) > 15
-    assert (ROOT / notes["runbook_url"]).exists()
+    assert (RUNBOOKS / notes["runbook_url"].removeprefix(f"{places.RUNBOOKS}/")).exists()
     assert uids
     assert re.search(r"/d/([^?]+)", notes["dashboard_url"]).group(1) in uids
 

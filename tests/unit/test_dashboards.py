@@ -5,10 +5,11 @@ import subprocess
 import pytest
 import yaml
 
-from dashboards import latency
+from dashboards import charts as c
 from dashboards import panels as p
+from dashboards.boards import latency
 from dashboards.fields import Column, Query, coloured, column_override, state, steps
-from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from dashboards.queries import FILTERS, by, otherwise, reads, select, share_of, weighted_mean
 from tests.generations import program
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -31,21 +32,21 @@ def evaluated(tmp_path, series: dict[str, float], expr: str) -> dict[str, float]
 
 def plain(expr: str) -> str:
     """The expression with every variable at All."""
-    for variable in ("model_name", "backend", "fleet"):
-        expr = expr.replace(f"${variable}", ".*")
+    for variable in FILTERS.values():
+        expr = expr.replace(variable, ".*")
     return expr
 
 
 class TestSelect:
     def test_filters_by_every_variable_it_has_a_label_for(self):
         """A per-backend series is filtered by model and backend, one about a fleet by fleet."""
-        assert f'{rc.E2E_MEAN.name}{{model_name=~"$model_name", backend=~"$backend"}}' == select(rc.E2E_MEAN)
+        assert f'{rc.E2E_MEAN.name}{{model_name=~"$model_name", backend=~"$instance"}}' == select(rc.E2E_MEAN)
         assert f'{rc.FLEET_SKEW.name}{{fleet=~"$fleet"}}' == select(rc.FLEET_SKEW)
-        assert f'{ex.BACKEND_UP.name}{{backend=~"$backend"}}' == select(ex.BACKEND_UP)
+        assert f'{ex.BACKEND_UP.name}{{backend=~"$instance"}}' == select(ex.BACKEND_UP)
 
     def test_split_is_filtered_by_the_labels_of_its_side(self):
         """The caller's side has no backend, the server's no fleet: filtering by what is absent would hide it."""
-        server = f'{rc.WAVES.name}{{where="server", model_name=~"$model_name", backend=~"$backend"}}'
+        server = f'{rc.WAVES.name}{{where="server", model_name=~"$model_name", backend=~"$instance"}}'
         assert server == select(rc.WAVES, where=lb.SERVER)
         assert f'{rc.WAVES.name}{{where="caller", fleet=~"$fleet"}}' == select(rc.WAVES, where=lb.CALLER)
 
@@ -154,20 +155,60 @@ def test_column_with_thresholds_is_painted():
 class TestBoard:
     @pytest.fixture
     def board(self):
-        one = p.stat(7, "One", "d", "s", Query("up"))
-        two = p.graph(3, "Two", "d", "s", [Query("up", "a"), Query("up", "b")])
-        wide = p.table(9, "Wide", "d", ("job",), [Column("first", "up", "s"), Column("second", "up", "s")])
+        one = c.stat(7, "One", "d", "s", Query("up"))
+        two = c.graph(3, "Two", "d", "s", [Query("up", "a"), Query("up", "b")])
+        wide = c.table(9, "Wide", "d", ("job",), [Column("first", "up", "s"), Column("second", "up", "s")])
         rows = (
             p.Row("Top", 4, ((one, 10), (two, 10), (wide, 24))),
-            p.Row("Below", 5, ((p.text(1, "N", "d", "x"), 6),)),
+            p.Row("Below", 5, ((c.text(1, "N", "d", "x"), 6),)),
+            p.Row(
+                "Folded",
+                4,
+                ((c.stat(8, "In", "d", "s", Query("up")), 20), (c.stat(6, "Wrapped", "d", "s", Query("up")), 5)),
+                folded=True,
+            ),
+            p.Row("Last", 3, ((c.text(2, "L", "d", "x"), 6),)),
         )
-        return p.dashboard(uid="u", title="t", description="d", variables=[p.datasource()], rows=rows, annotations=[])
+        return p.dashboard(
+            uid="u",
+            title="t",
+            description="d",
+            variables=[p.datasource()],
+            rows=rows,
+            annotations=[],
+            links=[p.siblings("all"), p.link("Next", "/d/v", "Go on", keep=True)],
+        )
 
     def test_panels_flow_into_rows(self, board):
         """Panels fill the grid from the left and wrap; the next row begins below."""
         places = {q["title"]: (q["gridPos"]["x"], q["gridPos"]["y"]) for q in board["panels"]}
-        expected = {"Top": (0, 0), "One": (0, 1), "Two": (10, 1), "Wide": (0, 5), "Below": (0, 9), "N": (0, 10)}
+        expected = {
+            "Top": (0, 0),
+            "One": (0, 1),
+            "Two": (10, 1),
+            "Wide": (0, 5),
+            "Below": (0, 9),
+            "N": (0, 10),
+            "Folded": (0, 15),
+            "Last": (0, 16),
+            "L": (0, 17),
+        }
         assert expected == places
+
+    def test_folded_row_holds_its_panels(self, board):
+        """A folded row takes one line; its panels lie below it for when it is opened, as clean as all others."""
+        folded = next(panel for panel in board["panels"] if panel["title"] == "Folded")
+        assert folded["collapsed"] is True
+        assert {"In": (0, 16), "Wrapped": (0, 20)} == {
+            q["title"]: (q["gridPos"]["x"], q["gridPos"]["y"]) for q in folded["panels"]
+        }
+        assert "span" not in folded["panels"][0]
+
+    def test_links_keep_the_subject(self, board):
+        """The menu of boards and the next question take variables and time along."""
+        assert [("all", True, True, ""), ("Next", True, True, "/d/v")] == [
+            (one["title"], one["includeVars"], one["keepTime"], one["url"]) for one in board["links"]
+        ]
 
     def test_queries_are_lettered(self, board):
         """Each query of a panel has a letter of its own."""
@@ -178,7 +219,7 @@ class TestBoard:
         """Columns are named after their query, time is left out."""
         wide = next(panel for panel in board["panels"] if panel["title"] == "Wide")
         options = wide["transformations"][1]["options"]
-        assert options["renameByName"] == {"Value #A": "first", "Value #B": "second"}
+        assert options["renameByName"] == {"job": "job", "Value #A": "first", "Value #B": "second"}
         assert options["excludeByName"] == {"Time": True}
         assert all(target["instant"] and target["format"] == "table" for target in wide["targets"])
 
@@ -203,7 +244,7 @@ class TestBoard:
 
 def test_all_is_the_default_of_a_label_variable():
     """All is stored as Grafana stores it, and matches series that lack the label."""
-    out = p.label_variable("backend", "Backend", "up").to_json_data()
+    out = p.label_variable("backend", "Backend", "label_values(up, backend)").to_json_data()
     assert out["current"] == {"selected": True, "text": ["All"], "value": ["$__all"]}
     assert (out["allValue"], out["query"]) == (".*", "label_values(up, backend)")
 

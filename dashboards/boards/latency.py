@@ -5,6 +5,8 @@ One function per panel, in the order of the board: long, and read like the board
 
 from typing import Final
 
+from dashboards import charts as c
+from dashboards import frame
 from dashboards import panels as p
 from dashboards.fields import (
     BAD,
@@ -21,13 +23,12 @@ from dashboards.fields import (
     steps,
 )
 from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
-from tidegauge.catalogue import Recorded
+from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-UID: Final = "tidegauge-latency"
 CUTS: Final = {"10 %": "0.1", "25 %": "0.25", "50 %": "0.5", "75 %": "0.75", "all of it": "1"}
 SIDES: Final = {lb.SERVER: f"{{{{{lb.BACKEND}}}}}", lb.CALLER: f"callers of {{{{{lb.FLEET}}}}}"}
 TIMES: Final = "suffix:x"
@@ -45,32 +46,19 @@ def _share(stage: str) -> str:
 
 def board() -> Json:
     """The board as Grafana's JSON."""
-    return p.dashboard(
-        uid=UID,
-        title="tidegauge / Where does the latency go",
-        description="Every figure covers requests that finished in the window; a stall shows on other boards.",
-        variables=_variables(),
-        rows=(_verdict(), _stages(), _gains(), _queue(), _backends()),
-        annotations=[p.alert_marks('ALERTS{alertstate="firing", alertname=~"(Vllm|Tidegauge).+"}')],
+    return frame.board(
+        places.LATENCY,
+        "Every figure covers requests that finished in the window; a stall shows on other boards.",
+        (_verdict(), _stages(), _gains(), _queue(), _backends()),
+        extra=[p.choice(lb.CUT, "Cut", CUTS, "0.5")],
     )
-
-
-def _variables() -> list[object]:
-    seen = rc.IN_FLIGHT.name
-    return [
-        p.datasource(),
-        p.label_variable(lb.MODEL_NAME, "Model", seen),
-        p.label_variable(lb.BACKEND, "Backend", seen, f'{lb.MODEL_NAME}=~"${lb.MODEL_NAME}"'),
-        p.label_variable(lb.FLEET, "Fleet", rc.FLEET_E2E.name),
-        p.choice(lb.CUT, "Cut", CUTS, "0.5"),
-    ]
 
 
 def _verdict() -> p.Row:
     panels = (
         (_mean_e2e(), 4),
         (_largest_stage(), 4),
-        (_split_verdict(3, lb.SERVER, "Wait in the servers' queue", p.NOTHING), 4),
+        (_split_verdict(3, lb.SERVER, "Wait in the servers' queue", c.NOTHING), 4),
         (_split_verdict(4, lb.CALLER, "Wait for the caller's slot", NO_CALLER), 4),
         (_slowest(), 5),
         (_unreachable(), 3),
@@ -79,7 +67,7 @@ def _verdict() -> p.Row:
 
 
 def _mean_e2e() -> object:
-    return p.stat(
+    return c.stat(
         1,
         "Mean end-to-end time",
         f"From arrival at a server to the last token, over the chosen backends. "
@@ -90,7 +78,7 @@ def _mean_e2e() -> object:
 
 
 def _largest_stage() -> object:
-    return p.stat(
+    return c.stat(
         2,
         "Largest stage",
         "The stage with the largest share of end-to-end time: nothing done to another stage can gain more than that "
@@ -107,7 +95,7 @@ def _split_verdict(id_: int, where: str, title: str, no_value: str) -> object:
     low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
     bimodal = f"({late} >= bool {low:g}) * ({late} <= bool {high:g}) * ({split} >= bool {factor:g})"
     saturated = f"2 * ({late} > bool {high:g})"
-    return p.stat(
+    return c.stat(
         id_,
         title,
         f"Two modes: {low:.0%} to {high:.0%} of the requests waited, and {factor:g} times as long as the rest or more. "
@@ -120,7 +108,7 @@ def _split_verdict(id_: int, where: str, title: str, no_value: str) -> object:
 
 
 def _slowest() -> object:
-    return p.stat(
+    return c.stat(
         5,
         "Slowest backend, against the fastest",
         "Mean end-to-end time of the slowest backend over that of the fastest one of its fleet; both served enough "
@@ -139,7 +127,7 @@ def _slowest() -> object:
 
 
 def _unreachable() -> object:
-    return p.stat(
+    return c.stat(
         6,
         "Backends down",
         f"Backends that neither Prometheus nor the exporter reaches. {reads(rc.BACKEND_UP)}",
@@ -160,7 +148,7 @@ def _stage_means() -> object:
         Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), _REQUESTS, lb.STAGE), "{{stage}}")
         for stage in lb.SERVER_STAGES
     ]
-    return p.graph(
+    return c.graph(
         7,
         "Mean time per request, by stage",
         "Stacked, the four server stages make up the end-to-end time. The wait for a slot of the caller's own limiter "
@@ -173,7 +161,7 @@ def _stage_means() -> object:
 
 
 def _stage_shares() -> object:
-    return p.graph(
+    return c.graph(
         8,
         "Share of end-to-end time, by stage",
         "Summed time in the stage over summed end-to-end time. The four add up to 1. "
@@ -188,7 +176,7 @@ def _stage_shares() -> object:
 
 def _residual() -> object:
     other = select(rc.STAGE_SHARE, stage="other")
-    return p.graph(
+    return c.graph(
         9,
         "Residual: what no stage explains",
         "End-to-end less queue, prefill and decode: HTTP, tokeniser, and the wait for the running engine step before "
@@ -207,7 +195,7 @@ def _gains() -> p.Row:
 
 
 def _gain_ceilings() -> object:
-    return p.bars(
+    return c.bars(
         10,
         "Gain ceiling: share of the stage x $cut",
         "The most that end-to-end time can fall when that fraction of the stage is removed. Choose it at the top. "
@@ -219,7 +207,7 @@ def _gain_ceilings() -> object:
 
 
 def _gain_note() -> object:
-    return p.text(
+    return c.text(
         11,
         "How to read it",
         "What the gain ceiling says and what it does not.",
@@ -241,7 +229,7 @@ def _both_sides(series: Recorded, **labels: str) -> list[Query]:
 
 def _late_ratio() -> object:
     low, high = th.BIMODAL_LATE_LOW.value, th.BIMODAL_LATE_HIGH.value
-    return p.graph(
+    return c.graph(
         12,
         "Late: share of requests that really waited",
         "Longer than the lowest bucket edge. Between the dashed lines the queue is split; above the upper one it is "
@@ -254,7 +242,7 @@ def _late_ratio() -> object:
 
 
 def _late_seconds() -> object:
-    return p.graph(
+    return c.graph(
         13,
         "Late: mean wait of those that waited",
         f"A lower bound: each request that was on time is charged the whole edge. {reads(rc.LATE_SECONDS)}",
@@ -265,7 +253,7 @@ def _late_seconds() -> object:
 
 
 def _waves() -> object:
-    return p.graph(
+    return c.graph(
         14,
         "Effective waves",
         "1 / (1 - late): into how many waves a barrier is cut. 1 is none; absent when everyone waits. "
@@ -279,7 +267,7 @@ def _waves() -> object:
 def _p50_p90() -> tuple[tuple[object, int], ...]:
     return tuple(
         (
-            p.graph(
+            c.graph(
                 15 + index,
                 f"Wait, p50 and p90: {title}",
                 "In the lowest bucket a quantile is that bucket's edge, an upper bound. Far apart means waves; close "
@@ -294,7 +282,7 @@ def _p50_p90() -> tuple[tuple[object, int], ...]:
             12,
         )
         for index, (where, title, no_value) in enumerate(
-            ((lb.SERVER, "in the servers' queue", p.NOTHING), (lb.CALLER, "for the caller's slot", NO_CALLER))
+            ((lb.SERVER, "in the servers' queue", c.NOTHING), (lb.CALLER, "for the caller's slot", NO_CALLER))
         )
     )
 
@@ -306,7 +294,7 @@ def _backends() -> p.Row:
 
 
 def _backend_e2e() -> object:
-    return p.graph(
+    return c.graph(
         17,
         "Mean end-to-end time, by backend",
         f"Every backend that served requests, whatever their number. {reads(rc.E2E_MEAN)}",
@@ -316,7 +304,7 @@ def _backend_e2e() -> object:
 
 
 def _skew() -> object:
-    return p.graph(
+    return c.graph(
         18,
         "Skew: slowest over fastest backend",
         f"By mean end-to-end time within a fleet; 1 is even, the dashed line is where it warns. {reads(rc.FLEET_SKEW)}",
@@ -343,7 +331,7 @@ def _backend_table() -> object:
         Column("waves", per_backend(rc.WAVES, where=lb.SERVER), "none"),
     ]
     read = (rc.WINDOW_REQUESTS, rc.E2E_MEAN, rc.STAGE_MEAN, rc.LATE_RATIO, rc.LATE_SECONDS, rc.WAVES)
-    return p.table(
+    return c.table(
         19,
         "Each backend",
         f"Requests, mean times and the queue split of each backend over the window. {reads(*read)}",

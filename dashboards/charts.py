@@ -1,0 +1,272 @@
+"""The vocabulary of the boards: graph, heatmap, timeline, stat, bars, table and text, with one look on all of them."""
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any, Final, Literal
+
+from dashboards.fields import NEUTRAL, Column, Json, Query, column_override, override, steps
+from dashboards.panels import panel, targets
+from tidegauge.catalogue import labels as lb
+
+NOTHING: Final = "nothing finished in the window"
+HEADINGS: Final = {lb.BACKEND: "Backend", lb.MODEL_NAME: "Model", lb.FLEET: "Fleet"}
+"""How tables head the columns of labels that are subjects; any other label is its own heading."""
+_LAST: Final[Json] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+_HIDDEN: Final[Json] = {"showLegend": False, "displayMode": "list", "placement": "bottom", "calcs": []}
+
+
+def graph(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    unit: str,
+    queries: Sequence[Query],
+    *,
+    stack: Literal["none", "normal", "percent"] = "none",
+    overrides: Sequence[Json] = (),
+    limits: tuple[float | None, float | None] = (0, None),
+    marks: Json | None = None,
+    scale: Literal["linear", "log"] = "linear",
+    stepped: bool = False,
+    legend: Literal["table", "list", "none"] = "table",
+    decimals: int | None = None,
+    no_value: str = NOTHING,
+) -> Any:
+    """Lines over time; `stack` is none, normal or percent; `marks` are thresholds drawn as dashed lines.
+
+    On a log scale give no lower limit of 0. `stepped` is for whole numbers that change at once, such as a ceiling. A
+    `table` legend shows the last and the largest value and suits a few lines, a `list` many, `none` a hundred.
+    """
+    custom = {
+        "drawStyle": "line",
+        "lineInterpolation": "stepAfter" if stepped else "linear",
+        "lineWidth": 1 if stack != "none" else 2,
+        "fillOpacity": 70 if stack != "none" else 5,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": stack, "group": "A"},
+        "thresholdsStyle": {"mode": "dashed" if marks else "off"},
+        "scaleDistribution": {"type": "log", "log": 10} if scale == "log" else {"type": "linear"},
+    }
+    low, high = limits
+    defaults = {
+        "unit": unit,
+        "custom": custom,
+        "noValue": no_value,
+        "color": {"mode": "palette-classic"},
+        **({} if low is None else {"min": low}),
+        **({} if high is None else {"max": high}),
+        **({"thresholds": marks} if marks else {}),
+        **({} if decimals is None else {"decimals": decimals}),
+    }
+    calcs = ["lastNotNull", "max"] if legend == "table" else []
+    shown = {"showLegend": True, "displayMode": legend, "placement": "bottom", "calcs": calcs}
+    options = {
+        "legend": _HIDDEN if legend == "none" else shown,
+        "tooltip": {"mode": "multi", "sort": "desc", "maxHeight": 400},
+    }
+    return panel(
+        "timeseries",
+        id_,
+        title,
+        description,
+        targets=targets(queries),
+        options=options,
+        defaults=defaults,
+        overrides=list(overrides),
+    )
+
+
+def heatmap(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int, title: str, description: str, unit: str, query: Query, *, no_value: str = NOTHING
+) -> Any:
+    """A histogram over time, from a query that gives the increase of each bucket by `le`: the server's own buckets."""
+    options = {
+        "calculate": False,
+        "yAxis": {"unit": unit, "axisPlacement": "left", "reverse": False},
+        "rowsFrame": {"layout": "auto", "value": "Requests"},
+        "color": {
+            "mode": "scheme",
+            "scheme": "Oranges",
+            "exponent": 0.5,
+            "fill": "dark-orange",
+            "steps": 64,
+            "reverse": False,
+            "scale": "exponential",
+        },
+        "cellGap": 1,
+        "filterValues": {"le": 1e-9},
+        "legend": {"show": True},
+        "tooltip": {"mode": "single", "yHistogram": False, "showColorScale": True},
+        "showValue": "never",
+        "exemplars": {"color": "rgba(255,0,255,0.7)"},
+    }
+    defaults = {"noValue": no_value, "custom": {"scaleDistribution": {"type": "linear"}}}
+    return panel(
+        "heatmap",
+        id_,
+        title,
+        description,
+        targets=targets([Query(query.expr, "{{le}}")], "heatmap"),
+        options=options,
+        defaults=defaults,
+    )
+
+
+def timeline(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    queries: Sequence[Query],
+    mappings: Sequence[Json],
+    *,
+    unit: str = "none",
+    no_value: str = NOTHING,
+) -> Any:
+    """One bar per series whose colour and text say the state that its number stands for."""
+    defaults = {
+        "unit": unit,
+        "noValue": no_value,
+        "mappings": list(mappings),
+        "color": {"mode": "thresholds"},
+        "thresholds": steps((None, NEUTRAL)),
+        "custom": {"lineWidth": 0, "fillOpacity": 80, "spanNulls": False},
+    }
+    options = {
+        "mergeValues": True,
+        "showValue": "auto",
+        "alignValue": "left",
+        "rowHeight": 0.85,
+        "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom"},
+        "tooltip": {"mode": "single", "sort": "none"},
+    }
+    return panel(
+        "state-timeline", id_, title, description, targets=targets(queries), options=options, defaults=defaults
+    )
+
+
+def stat(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    unit: str,
+    query: Query,
+    *,
+    thresholds: Json | None = None,
+    mappings: Sequence[Json] = (),
+    named: bool = False,
+    decimals: int | None = None,
+    colour: Literal["value", "background"] = "value",
+    no_value: str = NOTHING,
+) -> Any:
+    """The last value, large; `named` shows the series' name with it, `colour` what the thresholds paint."""
+    defaults = {
+        "unit": unit,
+        "noValue": no_value,
+        "mappings": list(mappings),
+        "color": {"mode": "thresholds"},
+        "thresholds": thresholds or steps((None, NEUTRAL)),
+        **({} if decimals is None else {"decimals": decimals}),
+    }
+    options = {
+        "reduceOptions": _LAST,
+        "textMode": "value_and_name" if named else "value",
+        "colorMode": colour,
+        "graphMode": "none",
+        "justifyMode": "center",
+        "orientation": "auto",
+    }
+    return panel("stat", id_, title, description, targets=targets([query]), options=options, defaults=defaults)
+
+
+def bars(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    unit: str,
+    queries: Sequence[Query],
+    *,
+    overrides: Sequence[Json] = (),
+    limits: tuple[float, float | None] = (0, 1),
+    no_value: str = NOTHING,
+) -> Any:
+    """One horizontal bar per series, by its last value."""
+    low, high = limits
+    defaults = {
+        "unit": unit,
+        "noValue": no_value,
+        "min": low,
+        **({} if high is None else {"max": high}),
+        "color": {"mode": "palette-classic"},
+    }
+    options = {
+        "reduceOptions": _LAST,
+        "displayMode": "basic",
+        "orientation": "horizontal",
+        "showUnfilled": True,
+        "valueMode": "color",
+        "namePlacement": "left",
+        "sizing": "auto",
+        "text": {"titleSize": 14, "valueSize": 20},
+    }
+    return panel(
+        "bargauge",
+        id_,
+        title,
+        description,
+        targets=targets(queries),
+        options=options,
+        defaults=defaults,
+        overrides=list(overrides),
+    )
+
+
+def table(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    keys: Sequence[str],
+    columns: Sequence[Column],
+    *,
+    sort: tuple[str, bool] | None = None,
+    links: Mapping[str, Json] | None = None,
+    no_value: str = NOTHING,
+) -> Any:
+    """One row per combination of the `keys` labels, one column per query; a column without a title is not shown.
+
+    `sort` is a heading and whether the largest comes first, by default the first key; `links` leads from the cells of
+    a heading (`fields.data_link`).
+    """
+    values = {f"Value #{letter}": column for letter, column in zip(ascii_uppercase, columns, strict=False)}
+    order = {name: index for index, name in enumerate((*keys, *values))}
+    headings = {name: HEADINGS.get(name, name) for name in keys}
+    organise = {
+        "id": "organize",
+        "options": {
+            "excludeByName": {"Time": True, **{name: True for name, one in values.items() if not one.title}},
+            "indexByName": order,
+            "renameByName": {**headings, **{name: column.title for name, column in values.items() if column.title}},
+        },
+    }
+    heading, descending = sort or (headings[keys[0]], False)
+    custom = {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 80}
+    defaults = {"noValue": no_value, "custom": custom, "thresholds": steps((None, "transparent"))}
+    return panel(
+        "table",
+        id_,
+        title,
+        description,
+        targets=targets([Query(column.expr, instant=True) for column in columns], "table"),
+        transformations=[{"id": "merge", "options": {}}, organise],
+        options={"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": heading, "desc": descending}]},
+        defaults=defaults,
+        overrides=[
+            *(column_override(column) for column in columns if column.title),
+            *(override(name, links=[to]) for name, to in (links or {}).items()),
+        ],
+    )
+
+
+def text(id_: int, title: str, description: str, content: str) -> Any:
+    """A note in Markdown."""
+    return panel("text", id_, title, description, options={"mode": "markdown", "content": content})

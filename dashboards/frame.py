@@ -1,0 +1,100 @@
+"""What every board has: its variables, its marks, its links to the next question and to the runbooks."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dashboards import charts as c
+from dashboards import panels as p
+from dashboards.fields import BLUE, VERMILION, Column, Json, data_link
+from dashboards.queries import FILTERS
+from tidegauge import vllm
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import places
+from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue.places import Board
+
+OURS: Final = 'alertname=~"(Vllm|Tidegauge).+"'
+_FIRING: Final = f'ALERTS{{alertstate="firing", {OURS}}}'
+_RESTARTED: Final = (
+    f"sum by ({lb.BACKEND}) (increase({ex.RESTARTS.name}[2m])) > 0"
+    f" or (sum by (instance) (resets(vllm:{vllm.FINISHED}[2m])) > 0 unless on () {ex.BACKEND_UP.name})"
+)
+"""From the exporter; where there is none, from counters that fall."""
+
+
+def board(
+    which: Board,
+    description: str,
+    rows: Sequence[p.Row],
+    *,
+    by: Sequence[str] = tuple(FILTERS),
+    extra: Sequence[Any] = (),
+) -> Json:
+    """The board as Grafana's JSON: *rows* under the variables of the labels *by*, and *extra* ones of its own."""
+    return p.dashboard(
+        uid=which.uid,
+        title=f"tidegauge / {which.title}",
+        description=description,
+        variables=[p.datasource(), *_chosen(by), *extra, p.constant("runbooks", places.RUNBOOKS)],
+        rows=rows,
+        annotations=[
+            p.annotation("Alerts", _FIRING, VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
+            p.annotation("Restarts", _RESTARTED, BLUE, "restart", "{{backend}} {{instance}}"),
+        ],
+        links=_links(which),
+    )
+
+
+def _chosen(by: Sequence[str]) -> list[Any]:
+    """Variables chained from model to backend to fleet, over a series that is there as long as a server is."""
+    model, backend = (f'{label}=~"{FILTERS[label]}"' for label in (lb.MODEL_NAME, lb.BACKEND))
+    member = rc.FLEET_MEMBER.name
+    queries = {
+        lb.MODEL_NAME: ("model_name", "Model", f"label_values({member}, {lb.MODEL_NAME})"),
+        lb.BACKEND: ("instance", "Backend", f"label_values({member}{{{model}}}, {lb.BACKEND})"),
+        lb.FLEET: ("fleet", "Fleet", f"label_values({member}{{{model}, {backend}}}, {lb.FLEET})"),
+    }
+    return [p.label_variable(*queries[label]) for label in queries if label in by]
+
+
+def _links(which: Board) -> list[Any]:
+    following = places.BOARDS[(places.BOARDS.index(which) + 1) % len(places.BOARDS)]
+    return [
+        p.siblings("tidegauge"),
+        p.link(f"Next: {following.title}", address(following), "The next question, on the same subject", keep=True),
+        p.link("Runbooks", "${runbooks}", "What each alert means and what to do", keep=False),
+    ]
+
+
+def address(which: Board) -> str:
+    """The board's path in any Grafana."""
+    return f"/d/{which.uid}"
+
+
+def on_backend(which: Board, title: str) -> Json:
+    """A link from a cell to the board, on the cell's backend and the same time."""
+    chosen = "var-instance=${__value.text}&${__url_time_range}&${datasource:queryparam}"
+    return data_link(title, f"{address(which)}?{chosen}")
+
+
+def alerts(id_: int, *names: str) -> Any:
+    """The firing alerts of these names (all of ours without any), each with its runbook."""
+    chosen = f'alertname=~"{"|".join(names)}"' if names else OURS
+    return c.table(
+        id_,
+        "Firing alerts",
+        "What is firing now, with the runbook behind each name. Reads `ALERTS`, which Prometheus writes.",
+        ("alertname", "severity", lb.BACKEND, lb.FLEET, lb.MODEL_NAME, "where"),
+        [
+            Column(
+                "",
+                f"max by (alertname, severity, {lb.BACKEND}, {lb.FLEET}, {lb.MODEL_NAME}, where) "
+                f'(ALERTS{{alertstate="firing", {chosen}}})',
+                "none",
+            )
+        ],
+        sort=("severity", False),
+        links={"alertname": data_link("Runbook", "${runbooks}/${__value.text}.md")},
+        no_value="no alert fires",
+    )
