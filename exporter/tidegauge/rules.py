@@ -7,12 +7,13 @@ there, so that both ways of giving them know the same keys and say the same of a
 
 import json
 import re
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
+
+from tidegauge import shipped
 
 Format = Literal["prometheus", "kubernetes"]
 Overrides = Mapping[str, Any]
@@ -30,14 +31,10 @@ def sources(given: str | None = None) -> Path:
 
     Raises RulesError where there is none.
     """
-    places = (
-        [Path(given)] if given else [Path(__file__).parents[2], Path(sysconfig.get_path("data"), "share/tidegauge")]
-    )
-    for place in places:
-        if (place / ENTRY).is_file():
-            return place.resolve()
-    where = " or ".join(str(place / ENTRY) for place in places)
-    raise RulesError(f"no {where}: give the folder of a checkout with --mixin DIR")
+    try:
+        return shipped.root(ENTRY, given)
+    except shipped.MissingError as error:
+        raise RulesError(f"{error}: give the folder of a checkout with --mixin DIR") from error
 
 
 def settings(assignments: Sequence[str], file: str | None = None) -> Overrides:

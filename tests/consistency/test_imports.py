@@ -20,6 +20,7 @@ MAY_KNOW = {
     "vllm": set(),
     "model": set(),
     "clock": set(),
+    "shipped": set(),
     "parsing": {"model", "vllm"},
     "state": {"catalogue", "model", "parsing", "vllm"},
     "derive": {"catalogue", "model", "state", "vllm"},

@@ -41,13 +41,23 @@ def _secret_text(path: str, content: bytes) -> str:
     return text
 
 
+def read_token(path: str) -> str:
+    """The token of a secret file, fit for a header; raises CredentialError."""
+    token = read_secret(path)
+    if not token.isascii() or " " in token:
+        raise CredentialError(f"{path}: expected a token of ASCII characters without spaces")
+    return token
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The `Authorization` header that carries *token*."""
+    return {"Authorization": f"Bearer {token}"}
+
+
 def authorization(target: Target) -> dict[str, str]:
     """The `Authorization` header of a poll, or nothing; raises CredentialError."""
     if target.bearer_token_file is not None:
-        token = read_secret(target.bearer_token_file)
-        if not token.isascii() or " " in token:
-            raise CredentialError(f"{target.bearer_token_file}: expected a token of ASCII characters without spaces")
-        return {"Authorization": f"Bearer {token}"}
+        return bearer(read_token(target.bearer_token_file))
     return _basic(target.basic_auth) if target.basic_auth is not None else {}
 
 

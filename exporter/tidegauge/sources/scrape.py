@@ -80,7 +80,7 @@ async def fetch(
 
     def failed(reason: str, message: str) -> Failed:
         at = clock.now()
-        return Failed(at, max(0.0, at - started), reason, f"{shown(target.url)}: {_printable(message)}")
+        return Failed(at, max(0.0, at - started), reason, f"{shown(target.url)}: {printable(message)}")
 
     try:
         async with asyncio.timeout(target.timeout):
@@ -92,7 +92,7 @@ async def fetch(
     except CredentialError as error:
         return failed("credentials", str(error))
     except Exception as error:  # noqa: BLE001 - whatever a broken server provokes stays with its backend
-        return failed(_reason(error), f"expected a page, found: {_described(error)}")
+        return failed(_reason(error), f"expected a page, found: {described(error)}")
     at = clock.now()
     return Fetched(at, max(0.0, at - started), body)
 
@@ -174,12 +174,13 @@ def _reason(error: Exception) -> str:
     return next((reason for kind, reason in _BY_CLASS if isinstance(inner, kind)), "other")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Foreign text in a message: what a terminal would obey, or cannot show, is spelt out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _described(error: Exception) -> str:
+def described(error: Exception) -> str:
+    """One line of what an error says, or its class where it says nothing."""
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(text.split())[:200] or type(error).__name__
 
