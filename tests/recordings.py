@@ -1,12 +1,15 @@
 """Captures of pages made up for a test, and the command that reports them."""
 
+import io
 from itertools import pairwise
+
+from rich.console import Console
 
 from tests.builders import LENGTH_EDGES, exposition, histogram, spread
 from tests.golden import reference
 from tidegauge import vllm
 from tidegauge.derive.settings import Settings
-from tidegauge.report import replay
+from tidegauge.report import replay, text
 from tidegauge.report.document import document
 from tidegauge.sources import captures
 
@@ -16,6 +19,13 @@ FAMILIES = {"e2e": vllm.E2E, "queue": vllm.QUEUE, "prefill": vllm.PREFILL, "deco
 def report(paths, settings=None, **logs):
     loaded = replay.load(paths, logs, {}, "captures")
     return document(replay.replay(loaded, settings or Settings()))
+
+
+def shown(report, width=140, **more):
+    """The text of a report on a terminal of that width."""
+    console = Console(file=io.StringIO(), width=width, **more)
+    text.show(report, console)
+    return console.file.getvalue()
 
 
 def one_backend(path, **more):

@@ -18,7 +18,6 @@ from tidegauge.catalogue import thresholds as th
 from tidegauge.clock import Clock, SystemClock
 from tidegauge.complaints import Complaints
 from tidegauge.derive.figures import Figures
-from tidegauge.derive.queueing import Limits
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Page, Pinned
 from tidegauge.parsing.events import Batch, Refusal
@@ -226,19 +225,9 @@ class Exporter:
 
 def settings(config: cf.Config) -> Settings:
     """What derivation needs of *config*."""
-    thresholds = config.thresholds
-    limits = Limits(
-        min_requests=thresholds[th.MIN_REQUESTS.key],
-        late_low=thresholds[th.BIMODAL_LATE_LOW.key],
-        late_high=thresholds[th.BIMODAL_LATE_HIGH.key],
-        split=thresholds[th.BIMODAL_SPLIT.key],
-        impact=thresholds[th.PAGE_IMPACT.key],
-    )
     return Settings(
         window=config.window,
-        limits=limits,
-        disagree=thresholds[th.SOURCES_DISAGREE.key],
-        kv_full=thresholds[th.KV_FULL.key],
+        thresholds=config.thresholds,
         rosters=config.callers.roster,
         ceilings=config.callers.ceilings,
     )

@@ -24,15 +24,15 @@ FIGURES = (
     Mutant(
         "ratio as the page's only condition",
         "derive/queueing.py",
-        "return self.bimodal and self.impact is not None and self.impact >= limits.impact",
-        "return self.ratio >= limits.split",
+        "pages=bimodal and impact is not None and impact >= limits.impact",
+        "pages=quantiles[0.9] / quantiles[0.5] >= limits.split",
         ("queueing",),
     ),
     Mutant(
         "split without impact pages",
         "derive/queueing.py",
-        "return self.bimodal and self.impact is not None and self.impact >= limits.impact",
-        "return self.bimodal",
+        "pages=bimodal and impact is not None and impact >= limits.impact",
+        "pages=bimodal",
         ("queueing",),
     ),
     Mutant(
@@ -206,6 +206,60 @@ FIGURES = (
         (
             "watch",
             "watch_waiting",
+        ),
+    ),
+    Mutant(
+        "skew judged by the catalogue's default",
+        "report/verdicts.py",
+        "least = thresholds[th.SKEW.key]",
+        "least = th.SKEW.value",
+        (
+            "report_thresholds",
+            "verdicts",
+        ),
+    ),
+    Mutant(
+        "who waited judged by the catalogue's default",
+        "report/verdicts.py",
+        'queue["late_ratio"] >= thresholds[th.BIMODAL_LATE_LOW.key]',
+        'queue["late_ratio"] >= th.BIMODAL_LATE_LOW.value',
+        (
+            "report_thresholds",
+            "verdicts",
+        ),
+    ),
+    Mutant(
+        "cost of a queue judged by the catalogue's default",
+        "report/verdicts.py",
+        'queue["impact_ratio"] >= thresholds[th.PAGE_IMPACT.key]',
+        'queue["impact_ratio"] >= th.PAGE_IMPACT.value',
+        (
+            "report_thresholds",
+            "verdicts",
+        ),
+    ),
+    Mutant(
+        "figures judged by the catalogue's defaults",
+        "app.py",
+        "thresholds=config.thresholds,",
+        "",
+        ("report_thresholds",),
+    ),
+    Mutant(
+        "slots of a capture seen by the catalogue's default",
+        "report/replay.py",
+        "-inf if single else first, kv_full)",
+        "-inf if single else first)",
+        ("report_thresholds",),
+    ),
+    Mutant(
+        "every split the finding",
+        "report/verdicts.py",
+        'if queue["pages"]:',
+        "if impact is not None:",
+        (
+            "report_thresholds",
+            "verdicts",
         ),
     ),
 )

@@ -5,6 +5,7 @@ import pytest
 from tests.builders import LENGTH_EDGES, config, figures, histogram, lifetime, merged, page, requests, spread
 from tests.fleets import backend, callers, fleet_of
 from tidegauge import vllm
+from tidegauge.catalogue.thresholds import DEFAULTS, SOURCES_DISAGREE
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned, StartupFacts
 from tidegauge.state.backend import Backend, BackendState
@@ -229,4 +230,5 @@ class TestFacts:
         )
 
         assert figures(one).backends[0].facts.kv_disagree is True
-        assert False is figures(one, settings=Settings(disagree=0.1)).backends[0].facts.kv_disagree
+        allowed = Settings(thresholds=DEFAULTS | {SOURCES_DISAGREE.key: 0.1})
+        assert False is figures(one, settings=allowed).backends[0].facts.kv_disagree

@@ -7,7 +7,6 @@ from tests.fleets import backend, callers, fleet_of
 from tidegauge import vllm
 from tidegauge.derive.capacity import Fact
 from tidegauge.derive.inference import FleetInference
-from tidegauge.derive.queueing import Limits
 from tidegauge.derive.settings import Settings
 
 
@@ -21,7 +20,7 @@ class TestCallers:
         assert 0.4 == pytest.approx(found.caller_queue.late_share)
         # The wait's share of what the caller sees: wait plus end-to-end.
         assert 4.8 / 14.8 == pytest.approx(found.caller_queue.impact)
-        assert found.caller_queue.pages(Limits())
+        assert found.caller_queue.pages
         assert not found.backends[0].models[0].queue.bimodal
 
     def test_without_latencies_the_impact_is_unknown(self):
@@ -29,7 +28,7 @@ class TestCallers:
         found = fleet_of(callers=callers(waits=[0.0] * 60 + [12.0] * 40))
 
         assert None is found.caller_queue.impact
-        assert not found.caller_queue.pages(Limits())
+        assert not found.caller_queue.pages
 
     def test_edge_of_the_callers_wait_is_its_lowest_bucket(self):
         """Waits of 50 ms are none, although there are buckets below."""

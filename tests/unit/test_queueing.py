@@ -2,18 +2,21 @@
 
 from math import inf
 
+import attrs
 import pytest
 
 from tests.builders import PHASE_EDGES, histogram
+from tidegauge.catalogue.thresholds import DEFAULTS
 from tidegauge.derive.quantiles import observed, quantile
 from tidegauge.derive.queueing import Limits, split_of
 from tidegauge.model import Histogram
 
+LIMITS = Limits.of(DEFAULTS)
 WAVE = 4.0  # seconds of service per wave
 
 
 def split(waits, total=60.0, **limits):
-    return split_of(histogram(waits), total, Limits(**limits))
+    return split_of(histogram(waits), total, attrs.evolve(LIMITS, **limits))
 
 
 def waves(number, slots=30):
@@ -83,7 +86,7 @@ class TestTheCase:
             f"{found.ratio:.0f}",
         )
         assert found.bimodal
-        assert found.pages(Limits())
+        assert found.pages
 
     def test_idle_server_prints_the_edge_twice(self):
         """0.3 / 0.3 = 1, and not 0.27 / 0.15 = 1.8."""
@@ -139,9 +142,11 @@ class TestVerdict:
         """Queue share of end-to-end from 10 % on; the same split with long answers costs nothing."""
         waits = [0.0] * 60 + [12.0] * 40  # a mean of 4.8 s
 
-        assert split(waits, 47.9).pages(Limits())
-        assert not split(waits, 48.1).pages(Limits())
-        assert not split(waits, None).pages(Limits())
+        assert split(waits, 47.9).pages
+        assert not split(waits, 48.1).pages
+        assert not split(waits, None).pages
+        assert split(waits, 19.2, impact=0.25).pages
+        assert not split(waits, 19.2, impact=0.251).pages
         assert split(waits, 48.1).bimodal
 
     def test_a_large_ratio_alone_does_not_page(self):
@@ -151,7 +156,7 @@ class TestVerdict:
 
         assert found.ratio > 10
         assert found.impact > 0.1
-        assert not found.pages(Limits())
+        assert not found.pages
 
     @pytest.mark.parametrize(("count", "known"), [(19, False), (20, True)])
     def test_too_few_requests_say_nothing(self, count, known):
@@ -162,18 +167,18 @@ class TestVerdict:
 class TestWhereItCannotBeTold:
     def test_histogram_without_sum_buckets_or_finite_edge_is_none(self):
         """No figure is made up."""
-        assert None is split_of(None, 1.0, Limits())
-        assert None is split_of(Histogram(PHASE_EDGES, (50.0,) * 22, None, 50.0), 1.0, Limits())
-        assert None is split_of(Histogram((), (), 10.0, 50.0), 1.0, Limits())
-        assert None is split_of(Histogram((inf,), (50.0,), 10.0, 50.0), 1.0, Limits())
+        assert None is split_of(None, 1.0, LIMITS)
+        assert None is split_of(Histogram(PHASE_EDGES, (50.0,) * 22, None, 50.0), 1.0, LIMITS)
+        assert None is split_of(Histogram((), (), 10.0, 50.0), 1.0, LIMITS)
+        assert None is split_of(Histogram((inf,), (50.0,), 10.0, 50.0), 1.0, LIMITS)
 
     def test_torn_count_is_no_negative_share(self):
         """The bucket has one more than the count."""
-        assert 0.0 == split_of(Histogram((0.3, inf), (51.0, 51.0), 5.0, 50.0), 1.0, Limits()).late_share
+        assert 0.0 == split_of(Histogram((0.3, inf), (51.0, 51.0), 5.0, 50.0), 1.0, LIMITS).late_share
 
     def test_custom_buckets_move_the_edge(self):
         """A server started with other buckets: its lowest edge is what counts."""
-        found = split_of(histogram([0.0] * 60 + [12.0] * 40, (0.05, 1.0, 30.0, inf)), 60.0, Limits())
+        found = split_of(histogram([0.0] * 60 + [12.0] * 40, (0.05, 1.0, 30.0, inf)), 60.0, LIMITS)
 
         assert (0.05, 0.05) == (found.edge, found.quantiles[0.5])
         assert 238.5 == pytest.approx(found.split)

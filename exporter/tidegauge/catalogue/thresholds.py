@@ -1,5 +1,8 @@
 """Default thresholds, each named once; the exporter's configuration and the mixin's `_config` override them."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import attrs
 
 
@@ -45,3 +48,5 @@ CALLER_EDGE_SECONDS = _threshold(
 )
 
 THRESHOLDS: tuple[Threshold, ...] = tuple(_ALL)
+DEFAULTS: Mapping[str, float] = MappingProxyType({one.key: one.value for one in THRESHOLDS})
+"""The thresholds in force, by key, where nothing else is configured."""

@@ -7,10 +7,10 @@ from typing import Any, Final
 import attrs
 
 from tidegauge.catalogue import THRESHOLDS
-from tidegauge.catalogue.thresholds import BIMODAL_LATE_HIGH, BIMODAL_LATE_LOW
+from tidegauge.catalogue.thresholds import BIMODAL_LATE_HIGH, BIMODAL_LATE_LOW, DEFAULTS
 from tidegauge.config import readers as r
 from tidegauge.config.nodes import At, ConfigError, Reader, entries, given, items, parse, section
-from tidegauge.config.values import DEFAULT_THRESHOLDS, Backend, Callers, Config, LimiterLog, LogSource
+from tidegauge.config.values import Backend, Callers, Config, LimiterLog, LogSource
 from tidegauge.sources.target import BasicAuth, Tls
 
 ENV_LISTEN: Final = "TIDEGAUGE_LISTEN"
@@ -20,7 +20,7 @@ _RANGES: Final = {"ratio": (0.0, 1.0), "requests": (1.0, math.inf)}
 
 def _thresholds(at: At) -> Mapping[str, float]:
     table = {one.key: r.number(*_RANGES.get(one.unit, (0.0, math.inf))) for one in THRESHOLDS}
-    values: dict[str, float] = {**DEFAULT_THRESHOLDS, **given(at, table, _AnyThreshold)}
+    values: dict[str, float] = {**DEFAULTS, **given(at, table, _AnyThreshold)}
     low, high = values[BIMODAL_LATE_LOW.key], values[BIMODAL_LATE_HIGH.key]
     if low >= high:
         raise at.error(f"expected {BIMODAL_LATE_LOW.key} below {BIMODAL_LATE_HIGH.key}, found {low:g} and {high:g}")

@@ -6,10 +6,9 @@ from types import MappingProxyType
 import attrs
 from yarl import URL
 
-from tidegauge.catalogue import THRESHOLDS
+from tidegauge.catalogue import thresholds as th
 from tidegauge.sources.target import MIB, BasicAuth, Target, Tls
 
-DEFAULT_THRESHOLDS: Mapping[str, float] = MappingProxyType({one.key: one.value for one in THRESHOLDS})
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -112,5 +111,5 @@ class Config:
     max_page_size: int = 16 * MIB
     state_file: str | None = None
     metric_prefix: str | None = None
-    thresholds: Mapping[str, float] = DEFAULT_THRESHOLDS
+    thresholds: Mapping[str, float] = th.DEFAULTS
     callers: Callers = Callers()

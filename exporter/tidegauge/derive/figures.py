@@ -15,10 +15,14 @@ from tidegauge.state.callers import FleetCallers
 
 @attrs.frozen
 class Figures:
-    """Everything, as of `at` (unix seconds), over the last `window` seconds; `refused` counts callers' batches."""
+    """Everything, as of `at` (unix seconds), over the last `window` seconds, judged by `thresholds` (by key).
+
+    `refused` counts callers' batches.
+    """
 
     at: float
     window: float
+    thresholds: Mapping[str, float]
     backends: tuple[BackendFigures, ...]
     fleets: tuple[FleetFigures, ...]
     refused: Mapping[str, int] = attrs.field(factory=dict)
@@ -50,4 +54,4 @@ def derive(
         )
         for name in names
     )
-    return Figures(now, settings.window, backends, fleets)
+    return Figures(now, settings.window, settings.thresholds, backends, fleets)

@@ -4,8 +4,9 @@ Every figure exists for two places: vLLM's own queue, and the caller's limiter t
 vLLM sees them.
 """
 
+from collections.abc import Mapping
 from math import inf
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -18,13 +19,24 @@ QUANTILES: Final = (0.5, 0.9, 0.99)
 
 @attrs.frozen
 class Limits:
-    """Thresholds of the split, defaults from the catalogue."""
+    """Thresholds of the split."""
 
-    min_requests: float = th.MIN_REQUESTS.value
-    late_low: float = th.BIMODAL_LATE_LOW.value
-    late_high: float = th.BIMODAL_LATE_HIGH.value
-    split: float = th.BIMODAL_SPLIT.value
-    impact: float = th.PAGE_IMPACT.value
+    min_requests: float
+    late_low: float
+    late_high: float
+    split: float
+    impact: float
+
+    @classmethod
+    def of(cls, thresholds: Mapping[str, float]) -> Self:
+        """Those among all *thresholds* by key."""
+        return cls(
+            min_requests=thresholds[th.MIN_REQUESTS.key],
+            late_low=thresholds[th.BIMODAL_LATE_LOW.key],
+            late_high=thresholds[th.BIMODAL_LATE_HIGH.key],
+            split=thresholds[th.BIMODAL_SPLIT.key],
+            impact=thresholds[th.PAGE_IMPACT.key],
+        )
 
 
 @attrs.frozen
@@ -33,7 +45,8 @@ class QueueSplit:
 
     `late_share` is the share that waited longer than `edge` seconds; `late_mean` their mean wait, a lower bound
     (None if nobody was late); `waves` = 1 / (1 - late share), None where infinite; `split` = late mean / edge;
-    `impact` the wait's share of the time it delays; `quantiles` by order, clamped to the lowest edge.
+    `impact` the wait's share of the time it delays; `quantiles` by order, clamped to the lowest edge; `pages` whether
+    the split is worth waking somebody: it is bimodal and it costs.
     """
 
     requests: float
@@ -46,6 +59,7 @@ class QueueSplit:
     impact: float | None
     bimodal: bool
     saturated: bool
+    pages: bool
 
     @property
     def split(self) -> float | None:
@@ -56,10 +70,6 @@ class QueueSplit:
     def ratio(self) -> float:
         """p90 over p50, both clamped: the fingerprint operators know, never a page's only condition."""
         return self.quantiles[0.9] / self.quantiles[0.5]
-
-    def pages(self, limits: Limits) -> bool:
-        """Whether the split is worth waking somebody: it is bimodal and it costs."""
-        return self.bimodal and self.impact is not None and self.impact >= limits.impact
 
 
 def split_of(waits: Histogram | None, total_mean: float | None, limits: Limits) -> QueueSplit | None:
@@ -78,6 +88,7 @@ def split_of(waits: Histogram | None, total_mean: float | None, limits: Limits) 
     late_mean = max((waits.sum - edge * on_time) / late, edge) if late > 0 else None
     quantiles = {q: value for q in QUANTILES if (value := quantile(waits, q)) is not None}
     mean = waits.sum / count
+    impact = mean / total_mean if total_mean else None
     bimodal = (
         limits.late_low <= late_share <= limits.late_high and late_mean is not None and late_mean / edge >= limits.split
     )
@@ -89,7 +100,8 @@ def split_of(waits: Histogram | None, total_mean: float | None, limits: Limits) 
         late_mean=late_mean,
         waves=1 / (1 - late_share) if on_time > 0 else None,
         quantiles=quantiles,
-        impact=mean / total_mean if total_mean else None,
+        impact=impact,
         bimodal=bimodal,
         saturated=late_share > limits.late_high,
+        pages=bimodal and impact is not None and impact >= limits.impact,
     )

@@ -24,6 +24,7 @@ def document(figures: Figures) -> Document:
         "format": FORMAT,
         "at": figures.at,
         "window_seconds": figures.window,
+        "thresholds": dict(figures.thresholds),
         "fleets": [_fleet(fleet) for fleet in figures.fleets],
         "backends": [_backend(backend) for backend in figures.backends],
     }
@@ -129,6 +130,7 @@ def _queue(queue: QueueSplit | None) -> Document | None:
         "impact_ratio": queue.impact,
         "bimodal": queue.bimodal,
         "saturated": queue.saturated,
+        "pages": queue.pages,
     }
 
 

@@ -27,6 +27,7 @@ from tidegauge.watch import Watch
 
 _TIMEOUT: Final = 10
 _EXPECTED: Final = f"expected a tidegauge's report of format {FORMAT}"
+_DEFAULTS: Final = Settings()
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -53,14 +54,22 @@ async def from_exporter(url: str) -> Document:
     return report
 
 
-async def from_backends(urls: Sequence[str], seconds: float, fleets: Mapping[str, str]) -> Figures:
-    """The figures of servers watched for *seconds*; for 0, of their whole life from one page each."""
+async def from_backends(
+    urls: Sequence[str], seconds: float, fleets: Mapping[str, str], settings: Settings = _DEFAULTS
+) -> Figures:
+    """The figures of servers watched for *seconds*; for 0, of their whole life from one page each.
+
+    The window is what was watched, whatever *settings* say of it.
+    """
     clock = SystemClock()
     backends = cf.for_urls(urls).backends
     start = clock.now()
     since = -inf if seconds <= 0 else start
-    states = [BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since) for one in backends]
-    watch = Watch(states, Settings(window=inf))
+    states = [
+        BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since, settings.kv_full)
+        for one in backends
+    ]
+    watch = Watch(states, attrs.evolve(settings, window=inf))
     complaints = Complaints(clock, _LOG)
     async with open_session(len(backends)) as session:
         while True:

@@ -99,7 +99,7 @@ def replay(recordings: Sequence[Recording], settings: Settings) -> Figures:
 
 def _play(recordings: Sequence[Recording], settings: Settings, told: set[str]) -> tuple[Watch, tuple[float, float]]:
     """All polls in order of time, and the times of the first and the last; *told* know their log from the start."""
-    begun = [_begin(recording) for recording in recordings]
+    begun = [_begin(recording, settings.kv_full) for recording in recordings]
     times = {one.state.backend.name: one.times for one in begun}
     interval = usual_interval(times) if any(len(polls) > 1 for polls in times.values()) else 1.0
     watch = Watch([one.state for one in begun], attrs.evolve(settings, window=inf), interval)
@@ -126,13 +126,13 @@ class _Begun:
     polls: Iterator[tuple[Taken, str]]
 
 
-def _begin(recording: Recording) -> _Begun:
+def _begin(recording: Recording, kv_full: float) -> _Begun:
     polls = iter(recording.polls)
     head = list(_until_pages(polls, _HEAD))
     first = head[0].at if head else 0.0
     single = sum(poll.body is not None for poll in head) < 2
     # A server that began while it was watched is known from its first count on, as it is live.
-    state = BackendState(recording.backend, inf, inf, -inf if single else first)
+    state = BackendState(recording.backend, inf, inf, -inf if single else first, kv_full)
     name = recording.backend.name
     named = ((poll, name) for poll in chain(head, polls))
     return _Begun(state, [poll.at for poll in head], named)

@@ -9,11 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tidegauge.catalogue import thresholds as th
 from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
-from tidegauge.report.verdicts import best_barriers, verdicts
+from tidegauge.report.verdicts import best_barriers, some_wait, verdicts
 
 _UNKNOWN: Final = "unknown"
 
@@ -21,9 +20,11 @@ _UNKNOWN: Final = "unknown"
 def show(report: Document, console: Console) -> None:
     """Print the report to *console*; names come from outside and are neither markup nor terminal commands."""
     span = report["window_seconds"]
+    # All before the first line: a document that lacks a key is an error, not half a report.
+    fleets = [_fleet(report, fleet) for fleet in report["fleets"]]
     console.print(Text("tidegauge report", style="bold"), f"over {_time(span) if span else 'the life of the servers'}")
-    for fleet in report["fleets"]:
-        console.print(_fleet(report, fleet))
+    for fleet in fleets:
+        console.print(fleet)
     lonely = [one for one in report["backends"] if not one["fleet"]]
     if lonely or not report["fleets"]:
         console.print(_backends(lonely))
@@ -34,7 +35,7 @@ def _fleet(report: Document, fleet: Document) -> RenderableType:
     parts: list[RenderableType] = [Text(f"\nfleet {_printable(fleet['name'])}", style="bold cyan")]
     if fleet["stages"] is not None:
         parts += [_stages(fleet), _per_backend(backends)]
-    parts += [_queues(fleet, backends), _backends(backends), _barriers(fleet)]
+    parts += [_queues(fleet, backends, report["thresholds"]), _backends(backends), _barriers(fleet)]
     parts += [Text("what it means", style="bold")]
     parts += [Padding(Text(_printable(line)), (0, 0, 0, 2), expand=False) for line in verdicts(report, fleet)]
     return Group(*parts)
@@ -80,7 +81,7 @@ def _per_backend(backends: list[Document]) -> Table:
     return table
 
 
-def _queues(fleet: Document, backends: list[Document]) -> Table:
+def _queues(fleet: Document, backends: list[Document], thresholds: Document) -> Table:
     headings = ("where", "p50", "p90", "p90/p50", "late", "late mean", "effective waves", "verdict")
     table = _table("who waits in a queue", headings, {"where", "verdict"})
     rows = [(f"caller of {fleet['name']}", fleet["caller_queue"])]
@@ -99,17 +100,19 @@ def _queues(fleet: Document, backends: list[Document]) -> Table:
             _percent(queue["late_ratio"]),
             f">= {_time(queue['late_seconds'])}" if queue["late_seconds"] is not None else "-",
             f"{queue['effective_waves']:.2f}" if queue["effective_waves"] else "infinite",
-            _judged(queue),
+            _judged(queue, thresholds),
         )
     return table
 
 
-def _judged(queue: Document) -> str:
-    if queue["bimodal"]:
+def _judged(queue: Document, thresholds: Document) -> str:
+    if queue["pages"]:
         return "bimodal"
+    if queue["bimodal"]:
+        return "bimodal, cost unknown" if queue["impact_ratio"] is None else "bimodal, costs little"
     if queue["saturated"]:
         return "saturated"
-    return "some wait, no split" if queue["late_ratio"] >= th.BIMODAL_LATE_LOW.value else "no queue"
+    return "some wait, no split" if some_wait(queue, thresholds) else "no queue"
 
 
 def _backends(backends: list[Document]) -> Table:

@@ -15,20 +15,18 @@ _CAUSES: Final = {
 }
 _OBSERVED: Final = {"source": "observed"}
 """Slots that were only observed bound nothing, like unknown ones."""
-_TELLING: Final = th.PAGE_IMPACT.value
-"""The share of end-to-end time from which a queue is worth a sentence."""
-_LATE: Final = th.BIMODAL_LATE_LOW.value
 
 
 def verdicts(report: Document, fleet: Document) -> list[str]:
     """The findings on one fleet, the weightiest questions first."""
     backends = [one for one in report["backends"] if one["name"] in fleet["backends"]]
+    thresholds = report["thresholds"]
     return [
         *_stages(fleet),
-        *_splits(fleet, backends),
+        *_splits(fleet, backends, thresholds),
         *_ceilings(fleet, backends),
         *_waiting(backends),
-        *_skew(fleet),
+        *_skew(fleet, thresholds),
         *_capacity(fleet, backends),
         *_faults(backends),
     ]
@@ -53,23 +51,21 @@ def _stages(fleet: Document) -> Iterator[str]:
     )
 
 
-def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
+def _splits(fleet: Document, backends: list[Document], thresholds: Document) -> Iterator[str]:
     caller = fleet["caller_queue"]
     if caller is not None and caller["bimodal"]:
-        yield (
-            f"The caller's wait for a slot is split: {caller['late_ratio']:.0%} wait {_late(caller)}."
-            f" vLLM cannot see this."
-        )
+        split = _split(caller, "the caller's whole time", thresholds)
+        yield f"The caller's wait for a slot is split{split} vLLM cannot see this."
     elif caller is not None and caller["saturated"]:
         yield f"The caller's limiter is saturated: {caller['late_ratio']:.0%} of the requests wait for a slot."
     for one in backends:
         for model in one["models"]:
             queue = model["queue"]
             if queue is not None and queue["bimodal"]:
-                yield f"The queue of {one['name']} is split: {queue['late_ratio']:.0%} wait {_late(queue)}."
+                yield f"The queue of {one['name']} is split" + _split(queue, "end-to-end time", thresholds)
             elif queue is not None and queue["saturated"]:
                 yield f"The queue of {one['name']} is saturated: {queue['late_ratio']:.0%} of the requests wait."
-            elif queue is not None and queue["late_ratio"] >= _LATE and (queue["impact_ratio"] or 0) >= _TELLING:
+            elif queue is not None and some_wait(queue, thresholds) and _costs(queue, thresholds):
                 yield (
                     f"The queue of {one['name']} is {queue['impact_ratio']:.0%} of end-to-end time:"
                     f" {queue['late_ratio']:.0%} of the requests wait over {queue['edge_seconds']:g} s, yet too short"
@@ -77,8 +73,30 @@ def _splits(fleet: Document, backends: list[Document]) -> Iterator[str]:
                 )
 
 
-def _late(queue: Document) -> str:
-    return f"at least {queue['late_seconds']:.2f} s in the mean, the others at most {queue['edge_seconds']:g} s"
+def some_wait(queue: Document, thresholds: Document) -> bool:
+    """Whether more than a few stragglers waited."""
+    return queue["late_seconds"] is not None and bool(queue["late_ratio"] >= thresholds[th.BIMODAL_LATE_LOW.key])
+
+
+def _costs(queue: Document, thresholds: Document) -> bool:
+    return queue["impact_ratio"] is not None and bool(queue["impact_ratio"] >= thresholds[th.PAGE_IMPACT.key])
+
+
+def _split(queue: Document, whole: str, thresholds: Document) -> str:
+    """How deep a split is, and whether it is the finding: one that costs little of *whole* is only a warning."""
+    impact = queue["impact_ratio"]
+    late = (
+        f"{queue['late_ratio']:.0%} wait at least {queue['late_seconds']:.2f} s in the mean,"
+        f" the others at most {queue['edge_seconds']:g} s"
+    )
+    if queue["pages"]:
+        return f": {late}. Waiting is {impact:.1%} of {whole}."
+    if impact is None:
+        return f": {late}. What that costs is not known."
+    least = thresholds[th.PAGE_IMPACT.key] * 100
+    return (
+        f" but costs little: {late}. Waiting is {impact:.1%} of {whole}, under {least:g}%: not the first thing to mend."
+    )
 
 
 def _ceilings(fleet: Document, backends: list[Document]) -> Iterator[str]:
@@ -143,14 +161,15 @@ def best_barriers(fleet: Document) -> Document | None:
     return next((one for one in fleet["barriers"] if one["count"]), None)
 
 
-def _skew(fleet: Document) -> Iterator[str]:
+def _skew(fleet: Document, thresholds: Document) -> Iterator[str]:
     skew = fleet["skew"]
     if skew is None:
         return
-    if skew["ratio"] < th.SKEW.value:
+    least = thresholds[th.SKEW.key]
+    if skew["ratio"] < least:
         yield (
             f"No backend is the odd one out: mean end-to-end differs by a factor of {skew['ratio']:.2f} at most"
-            f" ({skew['highest']} over {skew['lowest']}), under {th.SKEW.value:g}."
+            f" ({skew['highest']} over {skew['lowest']}), under {least:g}."
         )
     else:
         yield f"{skew['highest']} is the odd one out: {skew['ratio']:.2f} times {skew['lowest']} by mean end-to-end."
