@@ -113,10 +113,11 @@ def _from_exporter(arguments: argparse.Namespace) -> int:
         return 0 if _anything(answer) else 1
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         # Whoever answered calls it a report; the keys tell otherwise.
-        found = f"{type(error).__name__} {error}"[:100]
-        raise UsageError(
-            f"{arguments.exporter}: expected a tidegauge's report, found something else ({found})"
-        ) from error
+        found = f"something else ({type(error).__name__} {error})"[:100]
+        if isinstance(error, KeyError) and not arguments.json:
+            # Keys are added within a format, and no default stands in for what an older exporter does not tell.
+            found = f"one without the key {str(error)[:60]}: is the exporter older? --json prints what it tells"
+        raise UsageError(f"{arguments.exporter}: expected a tidegauge's report, found {found}") from error
 
 
 def _complain_of_empty(answer: Document, given: Sequence[str]) -> None:

@@ -11,8 +11,10 @@ import pytest
 from aiohttp import web
 
 from tests.builders import exposition, requests
+from tests.golden.everything import everything
 from tests.unit.little_servers import DEADLINE, answering, serving
 from tidegauge import cli
+from tidegauge.report.document import document
 
 PAGE = exposition(requests(*[(1.0, 2.0, 3.0, 4.0)] * 3), start=1000.0)
 CAPTURE = f"# SCRAPE ts=2000 status=200\n{PAGE}# SCRAPE ts=2001 status=200\n{PAGE}"
@@ -191,6 +193,19 @@ class TestServers:
 
         assert (code, 1) == (found, said.count("\n"))
         assert "expected a tidegauge's report" in said
+
+    @pytest.mark.parametrize("key", ["thresholds", "skew"])
+    def test_an_exporter_that_is_older(self, capsys, key):
+        """What it does not tell is not made up: the text is refused by the key, the JSON passed on as it came."""
+        report = document(everything())
+        del (report if key in report else report["thresholds"])[key]
+        answer = answering(json.dumps(report))
+        code, said = beside(answer, lambda url: run(capsys, "report", "--exporter", url))
+        passed = beside(answer, lambda url: (cli.main(["report", "--json", "--exporter", url]), capsys.readouterr()))
+
+        assert (2, 1) == (code, said.count("\n"))
+        assert f"found one without the key '{key}': is the exporter older? --json prints what it tells" in said
+        assert (0, "", report) == (passed[0], passed[1].err, json.loads(passed[1].out))
 
     def test_a_server_that_is_something_else(self, capsys, caplog):
         """The URL and what it answered are told beside the report without figures."""
