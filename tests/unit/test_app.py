@@ -59,6 +59,16 @@ class TestBooking:
         assert 33.0 == named(found)["a"].stages.requests
         assert ["agents"] == [fleet.name for fleet in found.fleets]
 
+    def test_time_that_was_covered_is_less_than_the_window_at_first(self, tmp_path):
+        """And not a poll that failed, until the next page tells what happened since."""
+        one = exporter(tmp_path, ManualClock(2000.0))
+        one.book("a", Fetched(2010.0, 0.1, body(start=1500.0)))
+        one.book("a", Fetched(2013.5, 0.1, body(33, start=1500.0)))
+        one.book("b", Fetched(2010.0, 0.1, body(start=1400.0)))
+        one.book("b", Failed(2012.0, 0.1, "refused", "message"))
+
+        assert [3.5, 0.0] == [backend.history.covered for backend in one.figures().backends]
+
     def test_failures_are_counted_and_complained_of_once(self, tmp_path, caplog):
         """A backend that is down for a night fills no log."""
         caplog.set_level(logging.INFO)

@@ -63,6 +63,19 @@ class TestFromBackends:
         assert 1 == backend["models"][0]["stages"]["requests"]
         assert "blue" == backend["fleet"]
 
+    def test_window_ends_with_the_last_poll(self):
+        """A server that is slow to tell its version was not watched meanwhile."""
+
+        async def slow(request):
+            if request.path == "/version":
+                await asyncio.sleep(1.0)
+            return web.Response(text=body(30))
+
+        found = document(ask(slow, lambda url: live.from_backends([url], 1e-6, {})))
+
+        assert 0 < found["window_seconds"] < 1.0
+        assert 0 == found["backends"][0]["covered_seconds"]
+
     def test_server_that_is_down_is_not_asked_for_its_version(self):
         """Its answer would only cost three time-outs."""
         seen = []

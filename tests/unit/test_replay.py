@@ -32,6 +32,15 @@ class TestWindows:
             found["backends"][0]["models"][0]["stages"][key] for key in ("requests", "e2e_seconds")
         )
 
+    def test_each_capture_covers_its_own_time(self, tmp_path):
+        """The window is that of all; one of a single page covers the life of its server."""
+        body = exposition(requests(*[(1.0, 2.0, 3.0, 4.0)] * 5))
+        paths = {name: write(tmp_path, name, *[body] * count) for name, count in (("a", 8), ("b", 4), ("c", 1))}
+        found = report(paths)
+
+        assert 7 == found["window_seconds"]
+        assert [7, 3, None] == [one["covered_seconds"] for one in found["backends"]]
+
     def test_server_that_began_during_the_capture_counts_from_zero(self, tmp_path):
         """The first polls found nobody; then everything it did lies within the capture."""
         body = exposition(requests(*[(1.0, 2.0, 3.0, 4.0)] * 5), start=1010.0)

@@ -1,10 +1,12 @@
 """What the report says its figures mean: every finding, and none that the figures do not carry."""
 
+import attrs
 import pytest
 
 from tests.builders import clipped, config, figures, lifetime, page, requests
 from tests.golden.everything import everything
 from tests.recordings import shown
+from tidegauge import vllm
 from tidegauge.catalogue.thresholds import DEFAULTS, SKEW
 from tidegauge.derive.capacity import Fact
 from tidegauge.derive.inference import FleetInference
@@ -135,13 +137,14 @@ class TestHonestVerdicts:
             "narrowest_request_capacity": {},
             "up": len(names),
         }
-        report = {"backends": list(backends), "thresholds": DEFAULTS | thresholds}
+        report = {"backends": list(backends), "window_seconds": 900.0, "thresholds": DEFAULTS | thresholds}
         return "\n".join(verdicts(report, {**empty, **fleet}))
 
     def backend(self, **changes):
         calm = {
             "name": "a",
             "up": True,
+            "covered_seconds": 900.0,
             "twin_of": None,
             "models": [],
             "waiting_seconds": {},
@@ -257,3 +260,35 @@ class TestHonestVerdicts:
         said = self.said({"request_capacity": {}}, self.backend(), self.backend(name="quiet", request_capacity={}))
 
         assert "Request capacity of the fleet is unknown: of quiet the KV capacity" in said
+
+
+class TestWhatIsCovered:
+    """The time that the figures are of, not the time that was asked for."""
+
+    def over(self, *seconds, window=900.0):
+        """The first line of the text, and the sentences on backends a, b, ... that were watched so long."""
+        moment = figures(*(lifetime(name, page({}, values={vllm.RUNNING: 0.0})) for name in "abc"[: len(seconds)]))
+        report = document(attrs.evolve(moment, window=window))
+        for one, covered in zip(report["backends"], seconds, strict=True):
+            one["covered_seconds"] = covered
+        lines = shown(report).splitlines()
+        return lines[0].removeprefix("tidegauge report over "), [line.strip() for line in lines if "figures of" in line]
+
+    def test_a_window_that_is_full_is_all_there_is_to_say(self):
+        """A slot that left and a poll that is due are no shortage; 0.95 of it is enough."""
+        assert ("900.00 s", []) == self.over(885.0, 855.0)
+
+    def test_an_exporter_that_has_just_begun_says_how_long_it_watched(self):
+        """854 s of 900 are told, 855 are not."""
+        assert ("37.50 s of a window of 900.00 s: as long as it was watched", []) == self.over(37.5, 36.0)
+        assert ("854.00 s of a window of 900.00 s: as long as it was watched", []) == self.over(854.0)
+
+    def test_a_backend_that_was_watched_for_less_is_named(self):
+        """It was down, or its capture is shorter; nothing is known of one that never answered."""
+        assert ("900.00 s", ["The figures of b cover 312 s of those 900 s."]) == self.over(890.0, 312.0, 0.0)
+
+    def test_life_of_a_server_is_no_window(self):
+        """A capture of one page beside one of many; alone, it needs no sentence."""
+        told = "The figures of b are of the server's whole life: its capture holds one page."
+        assert ("60.00 s", [told]) == self.over(59.0, None, window=60.0)
+        assert ("the life of the servers", []) == self.over(None, None, window=0.0)

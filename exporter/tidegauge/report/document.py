@@ -65,6 +65,7 @@ def _backend(backend: BackendFigures) -> Document:
         "name": backend.name,
         "fleet": history.fleet,
         "up": history.up,
+        "covered_seconds": history.covered,
         "twin_of": backend.twin_of,
         "version": history.version,
         "engines": history.engines,

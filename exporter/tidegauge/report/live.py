@@ -86,12 +86,12 @@ async def from_backends(
             if clock.now() - start >= seconds:
                 break
             await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
+        end = clock.now()
         await asyncio.gather(
             *(_ask(session, one.target, state, clock) for one, state in zip(backends, states, strict=True))
         )
     watch.finish()
-    now = clock.now()
-    return attrs.evolve(watch.figures(now), window=seconds and now - start)
+    return attrs.evolve(watch.figures(end), window=seconds and end - start)
 
 
 async def record(urls: Mapping[str, str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:

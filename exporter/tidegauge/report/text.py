@@ -12,22 +12,32 @@ from rich.text import Text
 from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
-from tidegauge.report.verdicts import best_barriers, some_wait, verdicts
+from tidegauge.report.verdicts import best_barriers, covered, some_wait, verdicts
 
 _UNKNOWN: Final = "unknown"
 
 
 def show(report: Document, console: Console) -> None:
     """Print the report to *console*; names come from outside and are neither markup nor terminal commands."""
-    span = report["window_seconds"]
     # All before the first line: a document that lacks a key is an error, not half a report.
     fleets = [_fleet(report, fleet) for fleet in report["fleets"]]
-    console.print(Text("tidegauge report", style="bold"), f"over {_time(span) if span else 'the life of the servers'}")
+    console.print(Text("tidegauge report", style="bold"), f"over {_span(report)}")
     for fleet in fleets:
         console.print(fleet)
     lonely = [one for one in report["backends"] if not one["fleet"]]
     if lonely or not report["fleets"]:
         console.print(_backends(lonely))
+
+
+def _span(report: Document) -> str:
+    window, known = report["window_seconds"], covered(report)
+    if not window:
+        return "the life of the servers"
+    return (
+        _time(window)
+        if known == window
+        else f"{_time(known)} of a window of {_time(window)}: as long as it was watched"
+    )
 
 
 def _fleet(report: Document, fleet: Document) -> RenderableType:

@@ -13,6 +13,8 @@ _CAUSES: Final = {
     "prefill_budget": "with a slot free and KV usage under what counts as full: most likely for a step's token budget",
     "unknown": "for a cause that cannot be told, as max_num_seqs was not known then",
 }
+ENOUGH: Final = 0.95
+"""Of a window, what counts as all of it: its oldest slot leaves as a whole, and the last poll is a while ago."""
 _OBSERVED: Final = {"source": "observed"}
 """Slots that were only observed bound nothing, like unknown ones."""
 
@@ -29,6 +31,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
         *_skew(fleet, thresholds),
         *_capacity(fleet, backends),
         *_faults(backends),
+        *_shorter(report, backends),
     ]
 
 
@@ -214,3 +217,21 @@ def _faults(backends: list[Document]) -> Iterator[str]:
         if one["dropped_intervals"]:
             reasons = ", ".join(f"{reason} {count}" for reason, count in one["dropped_intervals"].items())
             yield f"Intervals of {one['name']} that cannot be true were left out: {reasons}."
+
+
+def covered(report: Document) -> float:
+    """The seconds of the window that polls of any backend covered; 0: the life of the servers."""
+    known = [one["covered_seconds"] for one in report["backends"] if one["covered_seconds"] is not None]
+    window: float = report["window_seconds"]
+    longest: float = max(known, default=window)
+    return window if longest >= ENOUGH * window else longest
+
+
+def _shorter(report: Document, backends: list[Document]) -> Iterator[str]:
+    """Backends whose figures are of another time than the report says."""
+    whole = covered(report)
+    for one in backends:
+        if one["covered_seconds"] is None and whole:
+            yield f"The figures of {one['name']} are of the server's whole life: its capture holds one page."
+        elif one["covered_seconds"] and one["covered_seconds"] < ENOUGH * whole:
+            yield f"The figures of {one['name']} cover {one['covered_seconds']:.0f} s of those {whole:.0f} s."

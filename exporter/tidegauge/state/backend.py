@@ -6,6 +6,7 @@ I/O or reads a clock.
 
 from collections import Counter
 from collections.abc import Mapping
+from math import inf
 from typing import Final
 
 import attrs
@@ -53,7 +54,8 @@ class BackendHistory:
 
     `up` is None before the first poll; `engines` is 0 before the first page; `restarted_at` is the unix time of the
     first page of the process that answers now, None if it is the first process seen; `waited` is waiting-seconds by
-    cause since the start; `observed_slots` the plateau of running requests, see `ObservedSlots`.
+    cause since the start; `observed_slots` the plateau of running requests, see `ObservedSlots`; `covered` the seconds
+    of the window that polls covered, None where figures are of the server's whole life.
     """
 
     backend: Backend
@@ -73,6 +75,7 @@ class BackendHistory:
     restarted_at: float | None = None
     waited: Mapping[str, float] = attrs.field(factory=dict)
     observed_slots: float | None = None
+    covered: float | None = None
 
     @property
     def fleet(self) -> str:
@@ -108,6 +111,7 @@ class BackendState:
     ) -> None:
         self.backend = backend
         self._increases = Increases(span, since)
+        self._lifetime = since == -inf
         self._bounds = Bounds(max(span, length_span))
         self._window = Window(span)
         self._lengths = Window(length_span, _LENGTHS)
@@ -242,6 +246,7 @@ class BackendState:
             restarted_at=self._restarted_at,
             waited=dict(self._waited),
             observed_slots=self._slots.value,
+            covered=None if self._lifetime else totals.seconds,
         )
 
     def _counts(self) -> SelfCounts:
