@@ -44,7 +44,7 @@ def _report(add: _Add) -> None:
     report = add(REPORT, help="print the report: from captures, servers or a running exporter")
     source = report.add_mutually_exclusive_group(required=True)
     source.add_argument("--capture", action="append", metavar="[NAME=]FILE", help="a capture; may be repeated")
-    source.add_argument("--backend", action="append", metavar="URL", help="a vLLM server; may be repeated")
+    source.add_argument("--backend", action="append", metavar="[NAME=]URL", help="a vLLM server; may be repeated")
     source.add_argument("--exporter", metavar="URL", help="a running tidegauge")
     report.add_argument("--log", action="append", default=[], metavar="NAME=FILE", help="startup log of a backend")
     report.add_argument("--fleet", action="append", default=[], metavar="NAME=A,B", help="backends that are one fleet")

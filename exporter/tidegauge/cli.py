@@ -96,7 +96,7 @@ def _report(arguments: argparse.Namespace) -> int:
         _complain_of_empty(answer, arguments.capture)
     elif arguments.backend:
         fleets = _fleets(arguments)
-        names = [one.name for one in config.for_urls(arguments.backend).backends]
+        names = [one.name for one in config.for_urls(arguments.backend, named=True).backends]
         if unknown := fleets.keys() - set(names):
             raise UsageError(f"--fleet: no backend is named {min(unknown)} ({', '.join(names)})")
         answer = document(asyncio.run(live.from_backends(arguments.backend, arguments.seconds, fleets)))
@@ -200,17 +200,7 @@ def _after(given: str) -> str:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    urls = {
-        _after(given) if _named(given) else given: _name(given) if _named(given) else "" for given in arguments.backend
-    }
-    names = [name for name in urls.values() if name]
-    for name in names:
-        if "/" in name or name in {".", ".."}:
-            raise UsageError(f"--backend {name}=: expected a name that can be a file's, found {name!r}")
-    if len(set(names)) < len(names):
-        msg = "two backends have the same name; their pages would end up in one file"
-        raise UsageError(msg)
-    written = asyncio.run(live.record(urls, arguments.seconds, arguments.interval, Path(arguments.out)))
+    written = asyncio.run(live.record(arguments.backend, arguments.seconds, arguments.interval, Path(arguments.out)))
     for path, pages in written.items():
         print(f"{path}: {pages} pages")
     return 0 if any(written.values()) else 1
@@ -225,11 +215,6 @@ def _render(arguments: argparse.Namespace) -> int:
         (folder / name).write_text(content, encoding="utf-8")
         print(folder / name)
     return 0
-
-
-def _named(given: str) -> bool:
-    """Whether *given* is NAME=URL and not a URL with a query."""
-    return "=" in given and "://" not in given.partition("=")[0]
 
 
 _RUN: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {

@@ -130,6 +130,7 @@ class TestArguments:
             (("report", "--exporter", ""), "expected a URL"),
             (("report", "--exporter", "nonsense"), "expected a URL"),
             (("record", "--backend", "../x=http://127.0.0.1:1"), "expected a name that can be a file's, found '../x'"),
+            (("report", "--exporter", "a=http://127.0.0.1:1"), "expected a URL"),
             (("record", "--backend", "http://127.0.0.1:1", "--interval", "0"), "expected at least 0.05 seconds"),
             (("record", "--backend", "http://127.0.0.1:1", "--for", "inf"), "expected seconds of at least 0"),
         ],

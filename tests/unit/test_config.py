@@ -249,6 +249,38 @@ class TestForUrls:
 
         assert message == str(caught.value)
 
+    def test_names_where_they_are_asked_for(self):
+        """Before the first `=`; the one of a query is none. One server may have two names, as in a file."""
+        urls = ["left=http://h:1", "http://h:2/x?engine=0", "right=http://h:1/metrics?engine=1"]
+        found = for_urls(urls, named=True).backends
+
+        assert [
+            ("left", "http://h:1/metrics"),
+            ("h:2", "http://h:2/x?engine=0"),
+            ("right", "http://h:1/metrics?engine=1"),
+        ] == [(one.name, one.url) for one in found]
+
+    @pytest.mark.parametrize(
+        ("urls", "message"),
+        [
+            (["a=http://h:1", "a=http://h:2"], "backend URL 2: expected a name of its own, found 'a' again"),
+            (["http://h:1", "b=http://h:2", "http://h:1"], "backend URL 3: expected another server, found 'h:1' again"),
+            (["=http://h:1"], "backend URL 1: expected a name before '=', found none"),
+            (["a=h:1"], "backend URL 1: expected a URL such as http://127.0.0.1:8000, found 'h:1'"),
+        ],
+    )
+    def test_mistakes_with_names(self, urls, message):
+        """A name given twice is not passed over."""
+        with pytest.raises(ConfigError) as caught:
+            for_urls(urls, named=True)
+
+        assert message == str(caught.value)
+
+    def test_name_where_none_is_asked_for(self):
+        """It is no URL."""
+        with pytest.raises(ConfigError, match=r"expected a URL such as .*, found 'a=http://h:1'"):
+            for_urls(["a=http://h:1"])
+
 
 class TestDocs:
     def documented(self) -> set[str]:

@@ -63,6 +63,19 @@ class TestFromBackends:
         assert 1 == backend["models"][0]["stages"]["requests"]
         assert "blue" == backend["fleet"]
 
+    def test_name_of_a_server_is_used_throughout(self):
+        """In the report, and where fleets are made of names."""
+
+        async def run():
+            async with serving(counting(30)) as left, serving(counting(40, start=1100.0)) as right:
+                return await live.from_backends([f"a={left}", f"b={right}"], 0.0, {"b": "blue"})
+
+        found = document(asyncio.run(run()))
+
+        assert [("a", "m", 30), ("b", "blue", 40)] == [
+            (one["name"], one["fleet"], one["models"][0]["stages"]["requests"]) for one in found["backends"]
+        ]
+
     def test_window_ends_with_the_last_poll(self):
         """A server that is slow to tell its version was not watched meanwhile."""
 
@@ -141,7 +154,11 @@ class TestRecording:
         arguments = ["record", "--backend", "a=http://127.0.0.1:9", "--backend", "a=http://127.0.0.1:8"]
 
         assert 2 == cli.main([*arguments, "--out", str(tmp_path)])
-        assert "same name" in capsys.readouterr().err
+        assert "backend URL 2: expected a name of its own, found 'a' again" in capsys.readouterr().err
+        arguments = ["record", "--backend", "h_9=http://h:1", "--backend", "http://h:9"]
+        assert 2 == cli.main([*arguments, "--out", str(tmp_path)])
+        assert "backend h_9: expected a name of its own, found another server's file" in capsys.readouterr().err
+        assert [] == list(tmp_path.iterdir())
 
 
 class TestSameFiguresEitherWay:

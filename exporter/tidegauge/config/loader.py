@@ -176,20 +176,36 @@ def _overrides(env: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
         yield "state_file", state_file
 
 
-def for_urls(urls: Iterable[str]) -> Config:
-    """The configuration of bare URLs, everything else at its default; raises ConfigError naming the URL's place."""
+def for_urls(urls: Iterable[str], *, named: bool = False) -> Config:
+    """The configuration of bare URLs, everything else at its default; raises ConfigError naming the URL's place.
+
+    Where *named*, each may be NAME=URL.
+    """
     backends: dict[str, Backend] = {}
-    for number, url in enumerate(urls):
+    for number, given_url in enumerate(urls):
+        name, url = _split_name(given_url) if named else (None, given_url)
+        place = f"backend URL {number + 1}"
+        if name == "":
+            raise ConfigError(f"{place}: expected a name before '=', found none")
         complaint = r.bad_url(url)
         if complaint is not None:
-            raise ConfigError(f"backend URL {number + 1}: expected {complaint[0]}, found {complaint[1]}")
+            raise ConfigError(f"{place}: expected {complaint[0]}, found {complaint[1]}")
         backend = Backend(url=r.page_url(url))
+        if name is not None:
+            backend = attrs.evolve(backend, name=name)
         if backend.name in backends:
-            raise ConfigError(f"backend URL {number + 1}: expected another server, found {backend.name!r} again")
+            other = "another server" if name is None else "a name of its own"
+            raise ConfigError(f"{place}: expected {other}, found {backend.name!r} again")
         backends[backend.name] = backend
     if not backends:
         raise ConfigError("expected at least one backend URL, found none")
     return Config(backends=tuple(backends.values()))
+
+
+def _split_name(named_url: str) -> tuple[str | None, str]:
+    """NAME=URL in two; a URL with a query has no name."""
+    name, equals, url = named_url.partition("=")
+    return (name, url) if equals and "://" not in name else (None, named_url)
 
 
 def _paths() -> Iterator[str]:

@@ -57,12 +57,12 @@ async def from_exporter(url: str) -> Document:
 async def from_backends(
     urls: Sequence[str], seconds: float, fleets: Mapping[str, str], settings: Settings = _DEFAULTS
 ) -> Figures:
-    """The figures of servers watched for *seconds*; for 0, of their whole life from one page each.
+    """The figures of servers, each URL or NAME=URL, watched for *seconds*; for 0, of their life from one page each.
 
     The window is what was watched, whatever *settings* say of it.
     """
     clock = SystemClock()
-    backends = cf.for_urls(urls).backends
+    backends = cf.for_urls(urls, named=True).backends
     start = clock.now()
     since = -inf if seconds <= 0 else start
     states = [
@@ -94,16 +94,13 @@ async def from_backends(
     return attrs.evolve(watch.figures(end), window=seconds and end - start)
 
 
-async def record(urls: Mapping[str, str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:
-    """Write the raw pages of servers to `NAME.scrapes.gz` in *folder* for *seconds*; pages written by file.
+async def record(urls: Sequence[str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:
+    """Write the raw pages of servers, each URL or NAME=URL, to `NAME.scrapes.gz` in *folder*; pages written by file.
 
-    *urls* maps each URL to its name, empty for `host:port`.
+    A server without a name has `host_port`. Raises ConfigError for names that cannot be a file's.
     """
     clock = SystemClock()
-    backends = [
-        attrs.evolve(one, name=name or one.name.replace(":", "_"))
-        for one, name in zip(cf.for_urls(urls).backends, urls.values(), strict=True)
-    ]
+    backends = _for_files(cf.for_urls(urls, named=True).backends)
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs beside it
     paths = {one.name: folder / f"{one.name}.scrapes.gz" for one in backends}
     pages = dict.fromkeys(paths.values(), 0)
@@ -122,6 +119,19 @@ async def record(urls: Mapping[str, str], seconds: float, interval: float, folde
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
                 await clock.sleep(max(begun + interval - clock.now(), 0.0))
     return pages
+
+
+def _for_files(backends: Sequence[cf.Backend]) -> list[cf.Backend]:
+    """The backends by names that are a file's, each its own."""
+    found: dict[str, cf.Backend] = {}
+    for one in backends:
+        name = one.name.replace(":", "_") if one.name == cf.Backend(one.url).name else one.name
+        if "/" in name or "\0" in name or name in {".", ".."}:
+            raise cf.ConfigError(f"backend {name}: expected a name that can be a file's, found {name!r}")
+        if name in found:
+            raise cf.ConfigError(f"backend {name}: expected a name of its own, found another server's file")
+        found[name] = attrs.evolve(one, name=name)
+    return list(found.values())
 
 
 async def _ask(session: aiohttp.ClientSession, target: Target, state: BackendState, clock: Clock) -> None:
