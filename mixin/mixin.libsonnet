@@ -1,6 +1,7 @@
 // Rules, alerts and boards of tidegauge as a monitoring mixin: `_config`, `prometheusRules`, `prometheusAlerts`,
 // `grafanaDashboards`; and `prometheusRule`, the first two as an object for Kubernetes.
 local annotate = import 'lib/annotate.libsonnet';
+local boards = import 'lib/boards.libsonnet';
 local kubernetes = import 'lib/kubernetes.libsonnet';
 local validate = import 'lib/validate.libsonnet';
 
@@ -32,7 +33,7 @@ local validate = import 'lib/validate.libsonnet';
   assert validate(config),
   prometheusAlerts+:: { groups: annotate(config, super.groups) },
   prometheusRule:: kubernetes(config, self.prometheusRules.groups + self.prometheusAlerts.groups),
-  grafanaDashboards+:: {
+  grafanaDashboards+:: boards(config, {
     'latency.json': import '../dashboards/json/latency.json',
-  },
+  }),
 }

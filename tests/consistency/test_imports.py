@@ -27,8 +27,9 @@ MAY_KNOW = {
     "collectors": {"catalogue", "derive", "model", "state"},
     "watch": {"derive", "model", "parsing", "state", "vllm"},
     "sources": {"clock", "model", "parsing"},
+    "grafana": {"shipped", "sources"},
     "config": {"catalogue", "parsing", "sources"},
-    "web": {"clock", "collectors", "derive", "parsing", "report", "sources"},
+    "web": {"clock", "collectors", "derive", "parsing", "report", "shipped", "sources"},
 }
 """What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""
 PURE = ("arguments", "catalogue", "vllm", "model", "parsing", "state", "derive", "watch")

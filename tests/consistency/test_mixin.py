@@ -111,3 +111,18 @@ def test_every_setting_is_documented():
 
     assert len(documented) > 20
     assert set() == set(keys(config)) - documented
+
+
+def test_boards_link_to_the_runbooks_of_the_configuration():
+    """Where alerts link to, boards link to as well: one setting moves both."""
+    text = (ROOT / generate.CATALOGUE).read_text(encoding="utf-8")
+    config = '{ runbookBaseUrl: "https://wiki.example/runbooks" }'
+    boards = generate.render_jsonnet("grafanaDashboards", text, config)
+    variables = {
+        name: next(one for one in board["templating"]["list"] if one["name"] == "runbooks")
+        for name, board in boards.items()
+    }
+
+    assert {path.name for path in (ROOT / "dashboards/json").glob("*.json")} == set(variables)
+    for one in variables.values():
+        assert "https://wiki.example/runbooks" == one["query"] == one["current"]["value"] == one["current"]["text"]

@@ -17,7 +17,7 @@ import attrs
 import promql_parser
 import yaml
 
-from tidegauge.catalogue import Recorded
+from tidegauge.catalogue import Recorded, places
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "recording_rules" / "rules.yaml"
@@ -70,14 +70,14 @@ class Firing:
 
     def as_yaml(self, alert: str) -> dict[str, Any]:
         link = [
-            f"&var-{key}={quote_plus(self.labels[key])}"
-            for key in ("fleet", "backend", "model_name")
-            if key in self.labels
+            f"&var-{variable}={quote_plus(self.labels[label])}"
+            for label, variable in (("fleet", "fleet"), ("backend", "instance"), ("model_name", "model_name"))
+            if label in self.labels
         ]
         annotations = {
             "summary": self.summary,
             "description": self.description,
-            "runbook_url": f"docs/runbooks/{alert}.md",
+            "runbook_url": f"{places.RUNBOOKS}/{alert}.md",
             "dashboard_url": BOARD + "".join(link),
         }
         return {"exp_labels": dict(self.labels), "exp_annotations": annotations}

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -16,6 +17,7 @@ from tests.golden.test_metrics_page import GOLDEN
 from tidegauge.report.document import document
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import CallersState
+from tidegauge.web import runbooks
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
 
@@ -23,6 +25,10 @@ NOW = 10_000.0
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 EVENT = {"type": "barrier_opened", "at": NOW, "id": "1", "fan_out": 29}
+RUNBOOKS = {
+    "VllmOne": "# VllmOne\n\nRule: [alerts/x](../../alerts/x.libsonnet). <b>See</b> [VllmTwo](VllmTwo.md).\n",
+    "VllmTwo": "# VllmTwo\n",
+}
 BATCH = {"caller": "simulation", "fleet": "agents", "events": [EVENT]}
 
 
@@ -55,7 +61,7 @@ def visit(*calls, exporter=None, take=None, token_file=None, max_body=1 << 20):
 
     async def run():
         found = []
-        async with TestClient(TestServer(build(exporter, handler)), auto_decompress=False) as client:
+        async with TestClient(TestServer(build(exporter, handler, RUNBOOKS)), auto_decompress=False) as client:
             for method, path, options in calls:
                 headers = {"Accept-Encoding": "identity"} | options.pop("headers", {})
                 async with client.request(method, path, headers=headers, **options) as answer:
@@ -279,5 +285,42 @@ def test_application_has_no_other_routes():
         ("GET", "/-/healthy"),
         ("GET", "/-/ready"),
         ("GET", "/api/v1/report"),
+        ("GET", "/runbooks"),
+        ("GET", "/runbooks/"),
+        ("GET", "/runbooks/{name}.md"),
         ("POST", "/api/v1/events"),
     } == routes
+
+
+class TestRunbooks:
+    def test_index_lists_the_pages(self):
+        """Every page is one click away; the address without a slash leads to it, below any path of a proxy."""
+        (moved, listed) = visit(("GET", "/runbooks", {"allow_redirects": False}), ("GET", "/runbooks/", {}))
+
+        assert (302, "runbooks/") == (moved[0], moved[1]["Location"])
+        assert 200 == listed[0]
+        assert b'<a href="VllmOne.md">' in listed[2]
+        assert b'<a href="VllmTwo.md">' in listed[2]
+
+    def test_page_is_readable_and_links_work(self):
+        """A page is HTML; links to other pages stay, links into the repository do not, and text is no markup."""
+        status, headers, body = get("/runbooks/VllmOne.md")
+
+        assert (200, "text/html; charset=utf-8") == (status, headers["Content-Type"])
+        assert b"<h1>VllmOne</h1>" in body
+        assert b'<a href="VllmTwo.md">VllmTwo</a>' in body
+        assert b"Rule: alerts/x." in body
+        assert b"&lt;b&gt;See" in body
+
+    @pytest.mark.parametrize(
+        "path", ["VllmThree.md", "..%2f..%2fREADME.md", "VllmOne"]
+    )
+    def test_nothing_else_is_served(self, path):
+        """A name that is no alert's gives 404, whatever file it might name."""
+        status, _, _ = get(f"/runbooks/{path}")
+        assert 404 == status
+
+    def test_shipped_pages_are_those_of_the_repository(self):
+        """What the exporter reads are the pages in docs/runbooks, one for every alert."""
+        folder = Path(__file__).parents[2] / "docs/runbooks"
+        assert {path.stem: path.read_text() for path in folder.glob("*.md")} == runbooks.read()

@@ -32,5 +32,6 @@ BOARDS: Final = (LATENCY, WAVES, SKEW, CAPACITY, LOAD, BOTTLENECK, SLO, COMPARIS
 
 GRAFANA: Final = "http://127.0.0.1:3000"
 """Grafana, as docker compose publishes it."""
-RUNBOOKS: Final = "http://127.0.0.1:10010/runbooks"
+EXPORTER_ADDRESS: Final = "127.0.0.1:10010"
+RUNBOOKS: Final = f"http://{EXPORTER_ADDRESS}/runbooks"
 """The runbooks, as the exporter serves them."""

@@ -79,6 +79,7 @@ async def _finish(stack: Stack, ports: Ports, console: Console, *, stay: bool) -
     for what, port, paths in (
         ("exporter", ports.exporter, ("/",)),
         ("exporter's series", ports.exporter, ("/metrics",)),
+        ("runbooks", ports.exporter, ("/runbooks/",)),
         # Debian's older Prometheus has the classic pages only, and its Alertmanager no pages at all.
         ("Prometheus alerts", ports.prometheus, ("/alerts", "/classic/alerts")),
         ("alerts as JSON", ports.alertmanager, ("/api/v2/alerts",)),
@@ -87,7 +88,6 @@ async def _finish(stack: Stack, ports: Ports, console: Console, *, stay: bool) -
         addresses = [f"http://127.0.0.1:{port}{path}" for path in paths]
         found = [address for address in addresses if await answers(stack.session, address)]
         console.print(f"  {what:18} {found[0] if found else f'{addresses[0]} does not answer'}")
-    console.print("  runbooks           docs/runbooks/")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 import yaml
 
+from tidegauge.catalogue import places
 from tidegauge.demo.processes import DemoError
 
 PLACEHOLDER: Final = "# PLACEHOLDER"
@@ -38,7 +39,9 @@ def lay_out(root: Path, folder: Path, ports: Ports) -> None:
     for name in ("rules", "targets"):
         (folder / name).mkdir()
     shutil.copy(root / "recording_rules" / "rules.yaml", folder / "rules" / "rules.yaml")
-    shutil.copy(root / "alerts" / "alerts.yaml", folder / "rules" / "alerts.yaml")
+    alerts = (root / "alerts" / "alerts.yaml").read_text(encoding="utf-8")
+    here = places.RUNBOOKS.replace(places.EXPORTER_ADDRESS, f"127.0.0.1:{ports.exporter}")
+    (folder / "rules" / "alerts.yaml").write_text(alerts.replace(places.RUNBOOKS, here), encoding="utf-8")
     for name, targets in (
         ("tidegauge", (ports.exporter,)),
         ("vllm", ports.servers),

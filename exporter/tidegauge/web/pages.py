@@ -1,6 +1,8 @@
 """The aiohttp application; it knows nothing but what the `Exporter` protocol offers."""
 
 import html
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from aiohttp import web
@@ -12,11 +14,14 @@ import tidegauge
 from tidegauge.collectors import FiguresCollector
 from tidegauge.derive.figures import Figures
 from tidegauge.report.document import document
+from tidegauge.web import runbooks
 from tidegauge.web.events import EventsHandler
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _LINKS: Final = (
     ("/metrics", "metrics"),
     ("/api/v1/report", "the report as JSON"),
+    ("/runbooks/", "what each alert means and what to do"),
     ("/-/healthy", "liveness"),
     ("/-/ready", "readiness"),
 )
@@ -46,8 +51,8 @@ async def _broken_bodies(request: web.Request, handler: Handler) -> web.StreamRe
         return refused
 
 
-def build(exporter: Exporter, events: EventsHandler) -> web.Application:
-    """The application: `/metrics` with content negotiation, health, events and report."""
+def build(exporter: Exporter, events: EventsHandler, pages: Mapping[str, str] = _NONE) -> web.Application:
+    """The application: `/metrics` with content negotiation, health, events, report, and the runbook *pages*."""
     registry = CollectorRegistry()
     registry.register(FiguresCollector(exporter.figures))
 
@@ -66,7 +71,7 @@ def build(exporter: Exporter, events: EventsHandler) -> web.Application:
     async def landing(_: web.Request) -> web.Response:
         return web.Response(text=_landing(exporter.figures()), content_type="text/html")
 
-    app = web.Application(client_max_size=events.max_body, middlewares=[_broken_bodies])
+    app = web.Application(middlewares=[_broken_bodies])
     handler: Any = make_aiohttp_handler(registry)
     app.router.add_get("/metrics", handler)
     app.router.add_get("/-/healthy", healthy)
@@ -74,6 +79,7 @@ def build(exporter: Exporter, events: EventsHandler) -> web.Application:
     app.router.add_get("/api/v1/report", report)
     app.router.add_post("/api/v1/events", events.handle)
     app.router.add_get("/", landing)
+    app.add_routes(runbooks.routes(pages))
     return app
 
 
