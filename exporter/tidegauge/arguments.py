@@ -61,6 +61,7 @@ def _record(add: _Add) -> None:
     record.add_argument("--for", dest="seconds", type=_seconds, default=60.0, metavar="SECONDS")
     record.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS")
     record.add_argument("--out", default=".", metavar="DIR", help="folder for NAME.scrapes.gz")
+    record.add_argument("--force", action="store_true", help="write over captures that are there already")
     record.set_defaults(command=RECORD)
 
 

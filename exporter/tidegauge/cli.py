@@ -200,7 +200,8 @@ def _after(given: str) -> str:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    written = asyncio.run(live.record(arguments.backend, arguments.seconds, arguments.interval, Path(arguments.out)))
+    seconds, interval, folder = arguments.seconds, arguments.interval, Path(arguments.out)
+    written = asyncio.run(live.record(arguments.backend, seconds, interval, folder, force=arguments.force))
     for path, pages in written.items():
         print(f"{path}: {pages} pages")
     return 0 if any(written.values()) else 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 
 import pytest
 from aiohttp import web
@@ -12,6 +13,7 @@ from tests.unit.little_servers import serving
 from tidegauge import cli, vllm
 from tidegauge.report import live
 from tidegauge.report.document import document
+from tidegauge.sources import captures
 
 
 def body(finished, start=1000.0):
@@ -148,6 +150,43 @@ class TestRecording:
         assert written - 1 == found["backends"][0]["models"][0]["stages"]["requests"]
         assert 1 == cli.main(["report", "--capture", f"{tmp_path}/gone.scrapes.gz", "--json"])
         assert {"refused"} == set(json.loads(capsys.readouterr().out)["backends"][0]["failed_polls"])
+
+    def test_a_capture_is_not_written_over_unless_told_to(self, tmp_path, capsys):
+        """Nor is the one beside it begun; with --force both are new."""
+        old = tmp_path / "b.scrapes.gz"
+        old.write_bytes(b"an hour of pages")
+
+        async def run(*more):
+            async with serving(counting(30)) as url:
+                arguments = ["record", "--backend", f"a={url}/metrics", "--backend", f"b={url}/metrics?engine=1"]
+                arguments += ["--for", "0.2", "--interval", "0.1", "--out", str(tmp_path)]
+                return await asyncio.to_thread(cli.main, [*arguments, *more])
+
+        assert 1 == asyncio.run(run())
+        told = f"tidegauge: {old}: expected no such file, found one: --force writes over it\n"
+        assert told == capsys.readouterr().err
+        assert {old: b"an hour of pages"} == {path: path.read_bytes() for path in tmp_path.iterdir()}
+        assert 0 == asyncio.run(run("--force"))
+        assert {"a.scrapes.gz", "b.scrapes.gz"} == {path.name for path in tmp_path.iterdir()}
+        assert next(iter(captures.read(old))).body
+
+    def test_what_is_written_is_told_while_it_is(self, tmp_path, caplog):
+        """Each file at its begin, with its server and for how long, and at its end with its pages."""
+        caplog.set_level(logging.INFO)
+        folder = tmp_path / "new" / "folder"
+
+        async def run():
+            async with serving(counting(30)) as url:
+                arguments = ["record", "--backend", f"a={url}", "--for", "0.2", "--interval", "0.1"]
+                return url, await asyncio.to_thread(cli.main, [*arguments, "--out", str(folder)])
+
+        url, code = asyncio.run(run())
+        path = folder / "a.scrapes.gz"
+        pages = sum(one.body is not None for one in captures.read(path))
+        said = [one.getMessage() for one in caplog.records if one.name == "tidegauge.report.live"]
+
+        assert (0, True) == (code, pages > 0)
+        assert [f"writing {path} for 0.2 s: pages of {url}/metrics", f"done with {path}: {pages} pages"] == said
 
     def test_two_backends_of_one_name_are_refused(self, tmp_path, capsys):
         """Their pages would end up in one file."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Literal
 
 import aiohttp
 import attrs
@@ -94,22 +94,26 @@ async def from_backends(
     return attrs.evolve(watch.figures(end), window=seconds and end - start)
 
 
-async def record(urls: Sequence[str], seconds: float, interval: float, folder: Path) -> dict[Path, int]:
+async def record(
+    urls: Sequence[str], seconds: float, interval: float, folder: Path, *, force: bool = False
+) -> dict[Path, int]:
     """Write the raw pages of servers, each URL or NAME=URL, to `NAME.scrapes.gz` in *folder*; pages written by file.
 
-    A server without a name has `host_port`. Raises ConfigError for names that cannot be a file's.
+    A server without a name has `host_port`. Raises ConfigError for names that cannot be a file's, OSError for a file
+    that is there already, unless *force* is to write over it.
     """
     clock = SystemClock()
     backends = _for_files(cf.for_urls(urls, named=True).backends)
-    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs beside it
     paths = {one.name: folder / f"{one.name}.scrapes.gz" for one in backends}
     pages = dict.fromkeys(paths.values(), 0)
     end = clock.now() + seconds
     complaints = Complaints(clock, _LOG)
-    with ExitStack() as stack:
-        streams = {
-            one.name: stack.enter_context(gzip.open(paths[one.name], "wt", encoding="utf-8")) for one in backends
-        }
+    with ExitStack() as closed, ExitStack() as files:
+        streams = _opened(files, paths, force=force)
+        for one in backends:
+            _LOG.info("writing %s for %g s: pages of %s", paths[one.name], seconds, shown(one.url))
+            # Also where it is interrupted: what was written until then is a capture.
+            closed.callback(lambda path: _LOG.info("done with %s: %s pages", path, pages[path]), paths[one.name])
         async with open_session(len(backends)) as session:
             while (begun := clock.now()) < end:
                 outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
@@ -119,6 +123,17 @@ async def record(urls: Sequence[str], seconds: float, interval: float, folder: P
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
                 await clock.sleep(max(begun + interval - clock.now(), 0.0))
     return pages
+
+
+def _opened(files: ExitStack, paths: Mapping[str, Path], *, force: bool) -> dict[str, IO[str]]:
+    """The files by name, open for writing: none is touched if any is there already and must not be written over."""
+    for path in paths.values():
+        if path.exists() and not force:
+            raise FileExistsError(f"{path}: expected no such file, found one: --force writes over it")
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    how: Literal["wt", "xt"] = "wt" if force else "xt"
+    return {name: files.enter_context(gzip.open(path, how, encoding="utf-8")) for name, path in paths.items()}
 
 
 def _for_files(backends: Sequence[cf.Backend]) -> list[cf.Backend]:
