@@ -10,12 +10,14 @@ from typing import Any, Final
 from mixin.reference import metrics_page
 from tidegauge import catalogue, dcgm, rules, vllm
 from tidegauge.catalogue import places
+from tidegauge.grafana import boards, configmaps
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CATALOGUE: Final = "mixin/catalogue.json"
 RULES: Final = "recording_rules/rules.yaml"
 ALERTS: Final = "alerts/alerts.yaml"
 KUBERNETES: Final = "kubernetes/prometheusrule.yaml"
+DASHBOARDS: Final = "kubernetes/dashboards.yaml"
 METRICS: Final = "docs/metrics.md"
 # A pod outlives its address in no dashboard or page.
 ON_KUBERNETES: Final = "{ backendLabel: 'pod', gpu+: { label: 'pod', backendPattern: '(.*)' } }"
@@ -48,9 +50,9 @@ def render_jsonnet(name: str, catalogue_text: str, config: str = "{}") -> dict[s
     return rules.evaluate(ROOT, name, config, {ROOT / CATALOGUE: catalogue_text})
 
 
-def rule_file(content: dict[str, Any], sources: str) -> str:
+def yaml_file(sources: str, *documents: dict[str, Any]) -> str:
     """A file as YAML whose first line says where it comes from."""
-    return rules.as_yaml(content, f"make generate; edit {sources}")
+    return rules.as_yaml(f"make generate; edit {sources}", *documents)
 
 
 def rendered() -> dict[str, str]:
@@ -59,9 +61,10 @@ def rendered() -> dict[str, str]:
     both = "recording_rules/*.libsonnet, alerts/*.libsonnet"
     return {
         CATALOGUE: text,
-        RULES: rule_file(render_jsonnet("prometheusRules", text), "recording_rules/*.libsonnet"),
-        ALERTS: rule_file(render_jsonnet("prometheusAlerts", text), "alerts/*.libsonnet"),
-        KUBERNETES: rule_file(render_jsonnet("prometheusRule", text, ON_KUBERNETES), both),
+        RULES: yaml_file("recording_rules/*.libsonnet", render_jsonnet("prometheusRules", text)),
+        ALERTS: yaml_file("alerts/*.libsonnet", render_jsonnet("prometheusAlerts", text)),
+        KUBERNETES: yaml_file(both, render_jsonnet("prometheusRule", text, ON_KUBERNETES)),
+        DASHBOARDS: yaml_file("dashboards/*.py", *configmaps.configmaps(boards.read(ROOT / boards.FOLDER))),
         METRICS: metrics_page(),
     }
 

@@ -12,6 +12,8 @@ CHECK: Final = "check"
 REPORT: Final = "report"
 RECORD: Final = "record"
 RENDER: Final = "rules render"
+BOARDS: Final = "dashboards render"
+PUSH: Final = "dashboards push"
 
 _SHORTEST_INTERVAL: Final = 0.05
 _Add: TypeAlias = Callable[..., argparse.ArgumentParser]
@@ -23,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"tidegauge {tidegauge.__version__}")
     whole.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
-    for command in (_serve, _check, _report, _record, _rules):
+    for command in (_serve, _check, _report, _record, _rules, _dashboards):
         command(commands.add_parser)
     return whole
 
@@ -76,6 +78,26 @@ def _rules(add: _Add) -> None:
     render.add_argument("--mixin", metavar="DIR", help="checkout that holds mixin/, where it is not found by itself")
     render.add_argument("-o", "--out", required=True, metavar="DIR")
     render.set_defaults(command=RENDER)
+
+
+def _dashboards(add: _Add) -> None:
+    commands = add("dashboards", help="the boards for Grafana").add_subparsers(required=True, metavar="COMMAND")
+    render = commands.add_parser("render", help="write them as files (docs/dashboards.md)")
+    render.add_argument("--format", choices=["json", "kubernetes"], default="json")
+    render.add_argument("--folder", metavar="NAME", help="Grafana's folder, for ConfigMaps (default: tidegauge)")
+    render.add_argument("-o", "--out", required=True, metavar="DIR")
+    render.set_defaults(command=BOARDS)
+    push = commands.add_parser("push", help="create or update them in a Grafana (docs/dashboards.md)")
+    push.add_argument("--grafana", required=True, metavar="URL", help="its address, with the path it lives under")
+    push.add_argument("--token-file", required=True, metavar="FILE", help="a file with a service account's token")
+    push.add_argument("--folder", metavar="NAME", help="put all of them there; without it each stays where it is")
+    push.add_argument("--dry-run", action="store_true", help="say what would be done, write nothing")
+    push.add_argument("--ca-file", metavar="FILE", help="authorities that may sign Grafana's certificate, PEM")
+    push.set_defaults(command=PUSH)
+    for command in (render, push):
+        command.add_argument(
+            "--boards", metavar="DIR", help="the boards' files, where they are not found by themselves"
+        )
 
 
 def _seconds(text: str) -> float:

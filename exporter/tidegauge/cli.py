@@ -14,13 +14,16 @@ from typing import Final
 from rich.console import Console
 
 from tidegauge import app, config, rules
-from tidegauge.arguments import CHECK, RECORD, RENDER, REPORT, SERVE, parser
+from tidegauge.arguments import BOARDS, CHECK, PUSH, RECORD, RENDER, REPORT, SERVE, parser
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
+from tidegauge.grafana import boards, client, configmaps
+from tidegauge.grafana.push import Voices, push
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
 from tidegauge.sources import regular
 from tidegauge.sources.captures import BadCaptureError
+from tidegauge.sources.credentials import CredentialError, read_token
 
 _EXIT_USAGE: Final = 2
 _EXIT_PIPE: Final = 128 + signal.SIGPIPE
@@ -29,6 +32,18 @@ _LONGEST_CONFIG: Final = 1024 * 1024
 
 class UsageError(Exception):
     """What was asked for cannot be done; the message says why."""
+
+
+_USAGE: Final = (
+    UsageError,
+    config.ConfigError,
+    BadCaptureError,
+    CredentialError,
+    rules.RulesError,
+    boards.BoardsError,
+    client.AddressError,
+    configmaps.TooLargeError,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read has enough (`| head`); what is still buffered must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _EXIT_PIPE
-    except (UsageError, config.ConfigError, BadCaptureError, rules.RulesError) as error:
+    except _USAGE as error:
         print(f"tidegauge: {error}", file=sys.stderr)
         return _EXIT_USAGE
     except OSError as error:
@@ -210,12 +225,42 @@ def _record(arguments: argparse.Namespace) -> int:
 def _render(arguments: argparse.Namespace) -> int:
     chosen = rules.settings(arguments.set, arguments.values)
     files = rules.render(rules.sources(arguments.mixin), chosen, arguments.format)
-    folder = Path(arguments.out)
+    _write(files, Path(arguments.out))
+    return 0
+
+
+def _render_boards(arguments: argparse.Namespace) -> int:
+    found = boards.read(boards.folder(arguments.boards))
+    if arguments.format == "kubernetes":
+        made = configmaps.configmaps(found, arguments.folder or configmaps.DEFAULT_FOLDER)
+        files = {"dashboards.yaml": rules.as_yaml("tidegauge dashboards render", *made)}
+    elif arguments.folder is not None:
+        raise UsageError("--folder goes with --format kubernetes only")
+    else:
+        files = {board.file: boards.as_json(board) for board in found}
+    _write(files, Path(arguments.out))
+    return 0
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
         print(folder / name)
-    return 0
+
+
+def _push(arguments: argparse.Namespace) -> int:
+    if arguments.folder is not None and not arguments.folder.strip():
+        raise UsageError("--folder: expected a name, found none")
+    found = boards.read(boards.folder(arguments.boards))
+    at, token = client.address(arguments.grafana), read_token(arguments.token_file)
+    voices = Voices(print, lambda line: print(f"tidegauge: {line}", file=sys.stderr))
+
+    async def run() -> bool:
+        async with client.opened(at, token, arguments.ca_file) as grafana:
+            return await push(grafana, found, arguments.folder, voices, dry=arguments.dry_run)
+
+    return 0 if asyncio.run(run()) else 1
 
 
 _RUN: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
@@ -224,6 +269,8 @@ _RUN: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     REPORT: _report,
     RECORD: _record,
     RENDER: _render,
+    BOARDS: _render_boards,
+    PUSH: _push,
 }
 
 
