@@ -240,9 +240,9 @@ FIGURES = (
     ),
     Mutant(
         "figures judged by the catalogue's defaults",
-        "app.py",
-        "thresholds=config.thresholds,",
-        "",
+        "derive/settings.py",
+        "return Limits.of(self.thresholds)",
+        "return Limits.of(th.DEFAULTS)",
         ("report_thresholds",),
     ),
     Mutant(
