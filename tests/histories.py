@@ -1,0 +1,133 @@
+"""The histories that the boards are tried on: the demo's case, real captures, a hundred servers."""
+
+
+
+from tests.history import BEGIN, STEP, History, Poll, scraped
+from tests.rules.promtool import ROOT
+from tidegauge.demo import startup
+from tidegauge.demo.engine import Engine
+from tidegauge.demo.settings import CASE as SERVER
+from tidegauge.demo.simulate import Simulation, run_barriers
+from tidegauge.demo.workload import CASE as LENGTHS
+from tidegauge.demo.workload import Caller, roster
+from tidegauge.derive.settings import Settings
+from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Healthy, Wait
+from tidegauge.parsing.limiterlog import CeilingChange
+from tidegauge.parsing.logs import read_log
+from tidegauge.sources import captures
+from tidegauge.state.backend import Backend, BackendState
+from tidegauge.state.callers import CallersState
+from tidegauge.watch import Watch
+
+REPLAYS = ROOT / "tests" / "fixtures" / "replays"
+WINDOW = 300.0
+FLEET = "world"
+LOG = "limiter.log"
+A, B = "10.0.0.1:8000", "10.0.0.2:8000"
+AWAY = 90
+"""Seconds that a server of the demo is away between its two ceilings: long enough for its alert."""
+
+
+def watching(instances, interval, fleet=FLEET, callers=None, window=WINDOW):
+    """A watch over servers from BEGIN on."""
+    states = [BackendState(Backend(name, fleet), window, 3600.0, BEGIN) for name in instances]
+    return Watch(states, Settings(window=window), interval, callers or CallersState(window, 0.1, 5))
+
+
+class Demo:
+    """The case at its true size on two simulated servers: a ceiling of 16, a restart of one server, then 48."""
+
+    def __init__(self, barriers=(14, 16), ceilings=(16, 48)):
+        self.phases = tuple(zip(barriers, ceilings, strict=True))
+        self.watch = watching((A, B), 1.0)
+        self.simulation = Simulation([Engine(SERVER, start=BEGIN - 40), Engine(SERVER, start=BEGIN - 70)], 16)
+        self.caller = Caller(roster(32, 2, 11, (0.5, 0.5)), LENGTHS, 11)
+        self.told = [0, 0]
+        self.moments = []
+
+    def history(self):
+        lines = tuple(scraped(self._polls(), self.watch, BEGIN))
+        return History(lines, BEGIN, self.moments[-1], tuple(self.moments))
+
+    def _polls(self):
+        for name, engine in zip((A, B), self.simulation.fleet, strict=True):
+            self._logged(name, engine)
+        self._ceiling(16, live=False)
+        for number, (barriers, ceiling) in enumerate(self.phases):
+            if number:
+                yield from self._restart(B)
+                self._ceiling(ceiling, live=True)
+            for scrape in run_barriers(self.simulation, self.caller, barriers, poll=1.0):
+                self._tell()
+                yield Poll(scrape.ts, (A, B)[scrape.backend], scrape.page)
+            self.moments.append(int(self.simulation.now - BEGIN) // STEP * STEP + BEGIN)
+
+    def _logged(self, name, engine):
+        """The log of a start, as it would have been read."""
+        place = startup.Place(*name.split(":"), 70, 71)
+        settings, at = engine.settings, engine.started
+        text = "\n".join([*startup.loading_lines(settings, place, at), *startup.ready_lines(settings, place, at, 9.5)])
+        state = self.watch.states[name]
+        state.startup(read_log(text))
+        state.log({"parsed": 4, "ignored": text.count("\n") - 3}, up=True)
+
+    def _ceiling(self, value, *, live):
+        """The limiter's ceiling, told by the caller and seen in the limiter's own log."""
+        self.simulation.cap = value
+        self._take(Ceiling(self.simulation.now, value))
+        limiter = self.watch.callers.limiter(FLEET)
+        limiter.read(LOG, {"parsed": 1, "ignored": 3}, up=True)
+        limiter.change(LOG, CeilingChange(value, reason="clamp: fleet ceiling"), live=live)
+
+    def _take(self, *events):
+        refused = self.watch.take(Batch("sim", FLEET, events))
+        assert refused is None, refused
+
+    def _tell(self):
+        """Barriers and waits that came to an end, as they really were."""
+        barriers, truths = self.simulation.barriers[self.told[0] :], self.simulation.truths[self.told[1] :]
+        self.told = [len(self.simulation.barriers), len(self.simulation.truths)]
+        events = [Wait(truth.sent, (truth.limiter_wait,)) for truth in truths]
+        for one in barriers:
+            events += [
+                BarrierOpened(one.opened, str(one.number), one.fan_out),
+                BarrierClosed(one.closed, str(one.number)),
+            ]
+            events.append(Healthy(one.closed, 2))
+        if events:
+            self._take(*sorted(events, key=lambda event: event.at))
+
+    def _restart(self, name):
+        """The server is away for a while, and another process answers from then on."""
+        begun = int(self.simulation.now) + 1
+        index = (A, B).index(name)
+        for at in range(begun, begun + AWAY):
+            yield Poll(at, name, None)
+        fleet = [
+            Engine(one.settings, start=begun + AWAY - 5) if n == index else one
+            for n, one in enumerate(self.simulation.fleet)
+        ]
+        self.simulation.fleet = tuple(fleet)
+        self.simulation.step(begun + AWAY)
+        self._logged(name, fleet[index])
+
+
+def demo():
+    """The demo's case, with its caller's side."""
+    return Demo().history()
+
+
+def capture(name):
+    """A capture of real servers, a poll as one scrape: at a fifth of its speed, as the rules' replay has it."""
+    servers = {
+        f"{path.name[0]}:8000": list(captures.read(path)) for path in sorted((REPLAYS / name).glob("*.scrapes.gz"))
+    }
+    watch = watching(servers, float(STEP), fleet="")
+    polls = [
+        Poll(BEGIN + STEP * index, instance, poll.body, poll.reason)
+        for index in range(max(map(len, servers.values())))
+        for instance, taken in servers.items()
+        for poll in taken[index : index + 1]
+    ]
+    end = int(polls[-1].at)
+    return History(tuple(scraped(polls, watch, BEGIN)), BEGIN, end, (end,))
