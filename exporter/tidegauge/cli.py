@@ -8,12 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from tidegauge import app, config, rules
+from tidegauge import app, config, rules, signals
 from tidegauge.arguments import BOARDS, CHECK, PUSH, RECORD, RENDER, REPORT, SERVE, parser
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
@@ -21,13 +22,11 @@ from tidegauge.grafana import boards, client, configmaps
 from tidegauge.grafana.push import Voices, push
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
-from tidegauge.sources import regular
 from tidegauge.sources.captures import BadCaptureError
 from tidegauge.sources.credentials import CredentialError, read_token
 
 _EXIT_USAGE: Final = 2
 _EXIT_PIPE: Final = 128 + signal.SIGPIPE
-_LONGEST_CONFIG: Final = 1024 * 1024
 
 
 class UsageError(Exception):
@@ -73,16 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    loaded = _config(arguments.config)
+    loaded = _config(arguments)
 
     def started(at: app.Served) -> None:
         logging.getLogger(__name__).info("listening on %s:%s, %s backends", at.host, at.port, len(loaded.backends))
 
     async def run() -> None:
-        task = asyncio.ensure_future(app.serve(loaded, started))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, task.cancel)
+        task = asyncio.ensure_future(app.serve(loaded, started, read=partial(_config, arguments)))
+        signals.on_end(task.cancel)
         await task
 
     asyncio.run(run())
@@ -90,18 +87,14 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    loaded = _config(arguments.config)
+    loaded = _config(arguments)
     for one in loaded.backends:
         print(f"{one.name}: {one.url}, fleet {one.fleet or 'by model name'}")
     return 0
 
 
-def _config(path: str) -> config.Config:
-    try:
-        content = regular.read_text(Path(path), _LONGEST_CONFIG)
-    except regular.UnreadableError as error:
-        raise UsageError(str(error)) from error
-    return config.load(content, path, os.environ)
+def _config(arguments: argparse.Namespace) -> config.Config:
+    return config.load_file(arguments.config, os.environ)
 
 
 def _report(arguments: argparse.Namespace) -> int:

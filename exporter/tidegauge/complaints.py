@@ -52,3 +52,7 @@ class Complaints:
             self._log.warning("%s: %s%s", subject, message, more)
         else:
             self._log.info("%s: well again%s", subject, more)
+
+    def forget(self, subject: str) -> None:
+        """The subject is no more; one that comes under the same name is another."""
+        self._subjects.pop(subject, None)

@@ -49,14 +49,41 @@ class Watch:
         callers: CallersState | None = None,
         prefixes: tuple[str, ...] = vllm.PREFIXES,
     ) -> None:
-        self.states = {state.backend.name: state for state in states}
-        self.callers = callers
+        self.states: dict[str, BackendState] = {}
         self._settings = settings
-        self._intervals = interval if isinstance(interval, Mapping) else dict.fromkeys(self.states, interval)
-        self._readers = {name: PageReader(prefixes) for name in self.states}
+        self._readers: dict[str, PageReader] = {}
         self._inferences: dict[str, FleetInference] = {}
         self._restored: dict[str, int] = {}
         self._refused: Counter[str] = Counter()
+        self.follow(states, settings, interval, callers, prefixes)
+
+    def follow(
+        self,
+        states: Sequence[BackendState],
+        settings: Settings,
+        interval: float | Mapping[str, float],
+        callers: CallersState | None,
+        prefixes: tuple[str, ...],
+    ) -> None:
+        """Follow these from now on, in place of those before; the arguments are those of the class.
+
+        What polls showed of a fleet stays while it has backends and the window is the same; of a backend that left,
+        nothing does.
+        """
+        before, self.states = self.states, {state.backend.name: state for state in states}
+        self.callers = callers
+        if settings.window != self._settings.window:
+            self._restored = self.largest_inferred()
+            self._inferences.clear()
+        self._settings = settings
+        self._intervals = interval if isinstance(interval, Mapping) else dict.fromkeys(self.states, interval)
+        known = {name for name, state in self.states.items() if before.get(name) is state}
+        self._readers = {name: self._readers[name] if name in known else PageReader(prefixes) for name in self.states}
+        self._leave()
+        for fleet, inference in self._inferences.items():
+            inference.poll_every(max(self._intervals[name] for name, one in self.states.items() if one.fleet == fleet))
+            for name in before.keys() - self.states.keys():
+                inference.forget(name)
 
     def restore(self, reported: Mapping[str, int], inferred: Mapping[str, int]) -> None:
         """Offer the largest fan-outs seen before, by fleet."""
@@ -136,7 +163,10 @@ class Watch:
             interval = max(self._intervals[name] for name in members)
             largest = self._restored.get(fleet)
             self._inferences[fleet] = FleetInference(fleet, self._settings.window, interval, largest)
-        self._inferences[fleet].feed(reading)
+        inference = self._inferences[fleet]
+        # A member that is only known now, or serves another model now, may be polled less often than those before.
+        inference.poll_every(max(inference.interval, self._intervals[reading.backend]))
+        inference.feed(reading)
 
     def _twin(self, state: BackendState) -> bool:
         """Whether a target before this one is the same server: then its calls are counted there."""

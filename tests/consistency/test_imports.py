@@ -31,7 +31,7 @@ MAY_KNOW = {
     "config": {"catalogue", "parsing", "sources"},
     "web": {"clock", "collectors", "derive", "parsing", "report", "shipped", "sources"},
 }
-"""What is not listed (app, cli, report, caller, demo) wires, or stands beside the exporter."""
+"""What is not listed (app, exporter, cli, report, caller, demo) wires, or stands beside the exporter."""
 PURE = ("arguments", "catalogue", "vllm", "model", "parsing", "state", "derive", "watch")
 WIRES = {"app", "cli", "report", "demo"}
 LONGEST_MODULE = 400

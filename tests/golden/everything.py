@@ -4,7 +4,7 @@ import attrs
 
 from tests.builders import LENGTH_EDGES, config, histogram, page, requests, spread
 from tidegauge import vllm
-from tidegauge.derive.figures import derive
+from tidegauge.derive.figures import Loading, derive
 from tidegauge.derive.inference import FleetInference
 from tidegauge.derive.moves import Reading
 from tidegauge.derive.settings import Settings
@@ -111,4 +111,4 @@ def everything():
     """The figures of the moment NOW."""
     histories = [_steady().history(NOW), _troubled().history(NOW)]
     figures = derive(histories, [_callers().snapshot(NOW)], [_inference()], Settings(rosters={"agents": 32}), NOW)
-    return attrs.evolve(figures, refused={"format": 3, "rate": 2})
+    return attrs.evolve(figures, refused={"format": 3, "rate": 2}, loading=Loading(succeeded=False, at=NOW - 3600))

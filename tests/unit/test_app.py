@@ -77,7 +77,7 @@ class TestBooking:
             one.book("a", Failed(2000.0 + at, 0.1, "refused", "http://127.0.0.1:9001/metrics: nobody there"))
         one.book("a", Fetched(2006.0, 0.1, "<html><title>Login</title></html>"))
         one.book("a", Fetched(2007.0, 0.1, body()))
-        messages = [record.getMessage() for record in caplog.records if record.name == "tidegauge.app"]
+        messages = [record.getMessage() for record in caplog.records if record.name == "tidegauge.exporter"]
 
         assert {"refused": 5, "not_metrics": 1} == named(one.figures())["a"].history.counts.failures
         assert 3 == len(messages)

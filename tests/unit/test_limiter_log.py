@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.unit.little_servers import ManualClock, until
-from tidegauge import app, config
+from tidegauge import app, config, following
 from tidegauge.catalogue import exported as ex
 from tidegauge.collectors import FiguresCollector
 from tidegauge.parsing.limiterlog import CeilingChange, fault, read_change
@@ -257,7 +257,8 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
     async def follow(self, exporter, steps):
         """Run the log's follower; between its polls each step in turn."""
         log = exporter._config.callers.limiter_logs[0]
-        task = asyncio.create_task(exporter._limiter_log(log))
+        state = exporter._callers.limiter(log.fleet)
+        task = asyncio.create_task(exporter._following.limiter_log(log, state))
         clock = exporter._clock
         for step in steps:
             await until(lambda: clock.sleepers or task.done())
@@ -338,7 +339,7 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
 
     def test_given_up_pattern_is_complained_of(self, tmp_path, caplog, monkeypatch):
         """Once, with the file's name, and the log is not up."""
-        monkeypatch.setattr(app, "ChangeReader", partial(ChangeReader, seconds=0.05))
+        monkeypatch.setattr(following, "ChangeReader", partial(ChangeReader, seconds=0.05))
         path = tmp_path / "limiter.log"
         path.write_text(f"{HARD}\n" * 4, encoding="utf-8")
         exporter = self.watched(path, ManualClock(2000.0), CATASTROPHE)

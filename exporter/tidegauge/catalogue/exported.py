@@ -18,6 +18,16 @@ def _series(key: str, kind: Kind, help_: str, *labels: str, buckets: tuple[float
 BUILD_INFO = _series("build_info", "gauge", "Version of tidegauge; always 1.", lb.VERSION)
 WINDOW_SECONDS = _series("window_seconds", "gauge", "Length of the window that the windowed figures cover.")
 BACKENDS_CONFIGURED = _series("backends_configured", "gauge", "Backends that the configuration names.")
+CONFIG_LOADED = _series(
+    "config_last_reload_successful",
+    "gauge",
+    "1 if the configuration could be used when it was last read, at the start or at SIGHUP, else 0.",
+)
+CONFIG_LOADED_AT = _series(
+    "config_last_reload_success_timestamp_seconds",
+    "gauge",
+    "Unix time at which the configuration in force was read.",
+)
 BACKEND_UP = _series("backend_up", "gauge", "1 if the last poll of the backend gave a usable page, else 0.", lb.BACKEND)
 BACKEND_DISTINCT = _series(
     "backend_distinct",

@@ -1,5 +1,6 @@
 """The configuration: one strict YAML file to frozen values, every mistake named with file, line and key."""
 
+from tidegauge.config.files import load_file
 from tidegauge.config.loader import KEYS, for_urls, load
 from tidegauge.config.nodes import ConfigError
 from tidegauge.config.values import Backend, Callers, Config, LimiterLog, Listen, LogSource
@@ -15,4 +16,5 @@ __all__ = [
     "LogSource",
     "for_urls",
     "load",
+    "load_file",
 ]

@@ -14,10 +14,18 @@ from tidegauge.state.callers import FleetCallers
 
 
 @attrs.frozen
+class Loading:
+    """The reading of the configuration: whether the last one `succeeded`, and the unix time `at` which one last did."""
+
+    succeeded: bool
+    at: float
+
+
+@attrs.frozen
 class Figures:
     """Everything, as of `at` (unix seconds), over the last `window` seconds, judged by `thresholds` (by key).
 
-    `refused` counts callers' batches.
+    `refused` counts callers' batches; `loading` is None where there is no configuration to read.
     """
 
     at: float
@@ -26,6 +34,7 @@ class Figures:
     backends: tuple[BackendFigures, ...]
     fleets: tuple[FleetFigures, ...]
     refused: Mapping[str, int] = attrs.field(factory=dict)
+    loading: Loading | None = None
 
 
 def derive(

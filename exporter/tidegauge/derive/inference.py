@@ -47,8 +47,9 @@ class FleetInference:
     def __init__(self, fleet: str, span: float, interval: float, largest: int | None = None) -> None:
         self.fleet = fleet
         self.largest = largest
+        self.interval = interval
         self._span = span
-        self._tracker = BarrierTracker(interval, min(span, LONGEST_BURSTS), self._count)
+        self._tracker = self._begun()
         self._barriers: deque[InferredBarrier] = deque(maxlen=KEPT)
         self._total = 0
         self._arrivals: dict[str, float] = {}
@@ -58,6 +59,18 @@ class FleetInference:
     def feed(self, reading: Reading) -> None:
         """Take one poll of one backend."""
         self._take(self._tracker.feed(reading))
+
+    def poll_every(self, interval: float) -> None:
+        """Take another usual time between two polls: what is under way is given up, what is known stays."""
+        if interval != self.interval:
+            self.interval = interval
+            self._tracker = self._begun()
+
+    def forget(self, backend: str) -> None:
+        """The backend is polled no more: its counts begin anew if it returns."""
+        self._arrivals.pop(backend, None)
+        self._departed.pop(backend, None)
+        self._owed.pop(backend, None)
 
     def finish(self) -> None:
         """The record ends here: what only waited for another backend's poll counts now."""
@@ -78,6 +91,9 @@ class FleetInference:
             arrivals=dict(self._arrivals),
             departed=dict(self._departed),
         )
+
+    def _begun(self) -> BarrierTracker:
+        return BarrierTracker(self.interval, min(self._span, LONGEST_BURSTS), self._count)
 
     def _take(self, found: Sequence[InferredBarrier]) -> None:
         self._barriers.extend(found)

@@ -30,6 +30,14 @@ class Kept:
     largest_fan_out: Mapping[str, int] = attrs.field(factory=dict)
     largest_inferred: Mapping[str, int] = attrs.field(factory=dict)
 
+    def under(self, newer: "Kept") -> "Kept":
+        """All of both; where both know something, *newer*."""
+        return Kept(
+            {**self.backends, **newer.backends},
+            {**self.largest_fan_out, **newer.largest_fan_out},
+            {**self.largest_inferred, **newer.largest_inferred},
+        )
+
 
 def load(path: Path) -> Kept:
     """What the file holds; nothing if there is none yet. Raises StoreError for a file that is not ours."""

@@ -55,7 +55,7 @@ class FleetCallersState:
         self, fleet: str, span: float, edge: float, largest: int | None = None, callers: int = CALLERS_PER_FLEET
     ) -> None:
         self.fleet = fleet
-        self._most_callers = callers
+        self.most_callers = callers
         self.largest = largest
         self._span = span
         self._edge = edge
@@ -139,7 +139,7 @@ class FleetCallersState:
 
     def admits(self, batch: Batch) -> bool:
         """Whether the batch's caller is known, or there is room for one more beside those of the window."""
-        if batch.caller in self._heard or len(self._heard) < self._most_callers:
+        if batch.caller in self._heard or len(self._heard) < self.most_callers:
             return True
         newest = max((event.at for event in batch.events), default=-inf)
         return next(iter(self._heard.values())) < newest - self._span
@@ -212,10 +212,10 @@ class FleetCallersState:
         self._hear(caller, at)
 
     def _hear(self, caller: str, at: float) -> None:
-        """Note that *caller* lives; of too many, the one not heard of for longest is forgotten."""
+        """Note that *caller* lives; of too many, those not heard of for longest are forgotten."""
         self._heard[caller] = max(at, self._heard.get(caller, at))
         self._heard.move_to_end(caller)
-        if len(self._heard) > self._most_callers:
+        while len(self._heard) > self.most_callers:
             self._silence(self._heard.popitem(last=False)[0])
 
     def _silence(self, caller: str) -> None:
@@ -261,6 +261,18 @@ class CallersState:
         """The largest fan-out seen, by fleet."""
         seen = {name: fleet.largest for name, fleet in self._fleets.items() if fleet.largest is not None}
         return {**self._restored, **seen}
+
+    def allow(self, max_fleets: int, max_callers: int) -> None:
+        """Other bounds from now on; fleets that are too many then stay, and none is added."""
+        self._max_fleets, self._max_callers = max_fleets, max_callers
+        for fleet in self._fleets.values():
+            fleet.most_callers = max_callers
+
+    def unfollow(self, fleet: str, file: str) -> None:
+        """A limiter log of a fleet is followed no more."""
+        known = self._fleet(fleet)
+        if known.limiter is not None and known.limiter.forget(file):
+            known.limiter = None
 
     def limiter(self, fleet: str) -> LimiterState:
         """Where the limiter logs of a configured fleet are booked."""

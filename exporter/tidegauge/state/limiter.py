@@ -51,6 +51,12 @@ class LimiterState:
         if live and before != change.to:
             self._changes[self._bounded(change.reason)] += 1
 
+    def forget(self, file: str) -> bool:
+        """A log is followed no more: its ceiling holds no longer. Whether no other is followed either."""
+        self._up.pop(file, None)
+        self._ceilings.pop(file, None)
+        return not self._up
+
     def snapshot(self) -> Limiter:
         up = all(self._up.values()) if self._up else None
         return Limiter(up, self.ceiling, dict(self._lines), dict(self._changes))

@@ -36,11 +36,15 @@ class EventsHandler:
     ) -> None:
         self._take = take
         self._clock = clock
-        self._token_file = token_file
         self._tell = refused
+        self.expect(token_file, max_body)
         self._pending = 0
         self._turn = asyncio.Lock()
-        self.max_body = max_body
+
+    def expect(self, token_file: Path | None, max_body: int) -> None:
+        """Expect this file's token (None: any), and bodies of at most so many bytes, from now on."""
+        self._token_file = token_file
+        self._max_body = max_body
 
     async def handle(self, request: web.Request) -> web.Response:
         """204 for a batch taken; 400, 401, 408, 413, 429 or 503 with the reason otherwise."""
@@ -57,9 +61,9 @@ class EventsHandler:
     async def _received(self, request: web.Request) -> web.Response:
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await request.read()
+                body = await request.clone(client_max_size=self._max_body).read()
         except web.HTTPRequestEntityTooLarge:
-            return self._refused(413, "too_large", f"expected a body of at most {self.max_body} bytes")
+            return self._refused(413, "too_large", f"expected a body of at most {self._max_body} bytes")
         except TimeoutError:
             return self._refused(408, "slow", f"expected the body within {BODY_SECONDS:g} s")
         async with self._turn:

@@ -1,0 +1,216 @@
+"""The machinery of a reload: what it reads when, which tasks it lets be, what an events handler expects after it."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+from aiohttp import web
+
+from tests.unit.answered import body
+from tests.unit.little_servers import ManualClock, serving, until
+from tidegauge import config
+from tidegauge.exporter import Exporter
+from tidegauge.jobs import Jobs
+from tidegauge.reload import Reloader
+from tidegauge.sources.session import open_session
+
+
+class TestReloader:
+    def run(self, *readings, asked=1):
+        """What was taken and how often it was refused, when each reading in turn is answered or raised."""
+        taken, refused, left = [], [], list(readings)
+        reading, go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+        def read():
+            reading.release()
+            assert go_on.acquire(timeout=20)
+            found = left.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        async def go():
+            reloader = Reloader(read, taken.append, lambda: refused.append(1))
+            task = asyncio.create_task(reloader.run())
+            reloader.ask()
+            await asyncio.to_thread(reading.acquire)
+            for _ in range(asked - 1):
+                reloader.ask()
+            for _ in readings:
+                go_on.release()
+            await until(lambda: len(taken) + len(refused) == len(readings) or task.done())
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        asyncio.run(go())
+        return taken, len(refused), left
+
+    def test_reads_once_more_for_whoever_asks_while_it_reads(self):
+        """The file may have been written in between; five who ask are answered by one reading."""
+        assert (["first", "second"], 0, []) == self.run("first", "second", asked=6)
+
+    def test_bad_one_is_refused_and_the_next_one_is_taken(self, caplog):
+        """It changes nothing but what is said."""
+        bad = config.ConfigError("t.yml:3: backends[1].url: missing")
+
+        assert (["good"], 1, []) == self.run(bad, "good", asked=2)
+        assert [
+            (logging.ERROR, "configuration not reloaded, the one in force stays: t.yml:3: backends[1].url: missing")
+        ] == [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+class TestJobs:
+    def test_wanted_ones_run_on_and_others_end(self):
+        """Whatever is still wanted is not even paused."""
+        log = []
+
+        def work(name):
+            async def run():
+                log.append(f"{name} begins")
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    log.append(f"{name} ends")
+
+            return run
+
+        async def go():
+            async with asyncio.TaskGroup() as group:
+                jobs = Jobs(group)
+                for names in ("ab", "bc", "bc", ""):
+                    jobs.want({name: work(name) for name in names})
+                    await asyncio.sleep(0)
+                    log.append(names)
+
+        asyncio.run(go())
+        assert ["a begins", "b begins", "ab", "a ends", "c begins", "bc", "bc"] == log[:7]
+        assert {"b ends", "c ends"} == set(log[7:]) - {""}
+
+    def test_error_of_one_ends_all(self):
+        """A fault in the program is not hidden by a service that seems to run."""
+
+        async def fault():
+            raise ZeroDivisionError
+
+        async def go():
+            async with asyncio.TaskGroup() as group:
+                Jobs(group).want({"bad": fault, "good": asyncio.Event().wait})
+
+        with pytest.raises(ExceptionGroup) as found:
+            asyncio.run(go())
+        assert [ZeroDivisionError] == [type(error) for error in found.value.exceptions]
+
+
+LOG = "INFO 11-29 23:50:05 [kv_cache_utils.py:1229] GPU KV cache size: 52,288 tokens\n"
+
+
+class Polled:
+    """A server of many backends, one a folder, that counts what each of them is asked; `ask` gates /version."""
+
+    def __init__(self):
+        self.asked = {}
+        self.version = asyncio.Event()
+
+    async def answer(self, request):
+        name = request.path.strip("/").split("/")[0]
+        if request.path.endswith("/version"):
+            await self.version.wait()
+            return web.json_response({"version": "0.9.9"})
+        if not request.path.endswith("/metrics"):
+            return web.Response(status=404)
+        self.asked[name] = self.asked.get(name, 0) + 1
+        return web.Response(text=body(self.asked[name], 9e9 + ord(name[0])))
+
+
+class Live:
+    """An exporter that polls *names* of a server every 20 ms, and becomes what it is told."""
+
+    def __init__(self, url, server, session, folder):
+        self.url, self.server, self.folder = url, server, folder
+        self.exporter = Exporter(self.written("a", "b"), _Clock())
+        self.task = asyncio.create_task(self.exporter.run(session))
+
+    def written(self, *names, logs=()):
+        log = dict.fromkeys(logs, ", log: {file: x.log}")
+        listed = "".join(f"  - {{url: {self.url}/{name}/metrics, name: {name}{log.get(name, '')}}}\n" for name in names)
+        return config.load(f"poll_interval: 20ms\nbackends:\n{listed}", str(self.folder / "t.yml"), {})
+
+    async def polled(self, *names):
+        """Wait until each of them was asked thrice more."""
+        before = dict(self.server.asked)
+        await until(lambda: self.task.done() or all(self.server.asked.get(n, 0) >= before.get(n, 0) + 3 for n in names))
+
+
+class _Clock(ManualClock):
+    """Real time for who sleeps."""
+
+    def now(self):
+        return asyncio.get_running_loop().time() + 1e6
+
+    async def sleep(self, seconds):
+        await asyncio.sleep(min(seconds, 0.02))
+
+
+def live(folder, scene):
+    async def go():
+        server = Polled()
+        async with serving(server.answer) as url, open_session(5) as session:
+            one = Live(url, server, session, folder)
+            try:
+                return await scene(one)
+            finally:
+                server.version.set()
+                await until(lambda: not one.exporter._tasks)
+                one.task.cancel()
+                await asyncio.gather(one.task, return_exceptions=True)
+
+    return asyncio.run(go())
+
+
+class TestLive:
+    def test_polls_follow_the_configuration(self, tmp_path):
+        """The one that left is asked no more, the new one is, and the one that stayed is polled by the same task."""
+
+        async def scene(one):
+            await one.polled("a", "b")
+            before = set(asyncio.all_tasks())
+            one.exporter.become(one.written("b", "c"))
+            await one.polled("c")
+            gone = one.server.asked["a"]
+            await one.polled("b", "c", "c")
+            polling = {task for task in asyncio.all_tasks() & before if "poll_forever" in repr(task)}
+            return gone, one.server.asked["a"], len(polling), one.task.done()
+
+        gone, later, polling, done = live(tmp_path, scene)
+        assert (gone, 1, False) == (later, polling, done)
+
+    def test_log_of_an_unchanged_backend_is_not_read_again(self, tmp_path):
+        """Its lines would be counted twice."""
+        (tmp_path / "x.log").write_text(LOG, encoding="utf-8")
+
+        async def scene(one):
+            counts = []
+            for names in (("a",), ("b", "a"), ("c", "a")):
+                one.exporter.become(one.written(*names, logs=("a",)))
+                state = one.exporter.watch.states["a"]
+                await until(lambda state=state: state.history(0.0).counts.log_lines)
+                await asyncio.sleep(0.1)
+                counts.append(dict(state.history(0.0).counts.log_lines)["parsed"])
+            return counts
+
+        assert [1, 1, 1] == live(tmp_path, scene)
+
+    def test_answer_for_a_backend_that_left_is_nobodys(self, tmp_path):
+        """Its endpoints were asked before, and answer after another server took the name."""
+
+        async def scene(one):
+            await one.polled("a", "b")
+            old = one.exporter.watch.states["a"]
+            text = f"backends: [{{url: {one.url}/z/metrics, name: a, poll_interval: 1h}}]"
+            one.exporter.become(config.load(f"window: 1d\n{text}", "t.yml", {}))
+            one.server.version.set()
+            await until(lambda: old.history(0.0).version)
+            return [state.history(0.0).version for state in one.exporter.watch.states.values()]
+
+        assert [None] == live(tmp_path, scene)

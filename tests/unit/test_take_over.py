@@ -1,0 +1,352 @@
+"""Another configuration for an exporter that runs: what it does not change goes on, what it changes begins anew."""
+
+import json
+import logging
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.unit.answered import body
+from tests.unit.little_servers import ManualClock
+from tidegauge import config
+from tidegauge.collectors import FiguresCollector
+from tidegauge.exporter import Exporter
+from tidegauge.model import EngineFacts, StartupFacts
+from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Wait
+from tidegauge.parsing.limiterlog import CeilingChange
+from tidegauge.sources.scrape import Failed, Fetched
+
+BEGIN = 2000.0
+A = "url: http://127.0.0.1:9001, name: a, fleet: agents"
+B = "url: http://127.0.0.1:9002, name: b, fleet: agents"
+C = "url: http://127.0.0.1:9003, name: c, fleet: agents"
+FACTS = StartupFacts(1, "0.12.0", (EngineFacts("EngineCore", 52_288, "printed"),), 4096, 12, 2048, started=True)
+
+
+def written(*backends, more=""):
+    """A configuration of *backends*, and of whatever else."""
+    listed = "".join(f"  - {{{one}}}\n" for one in backends)
+    return config.load(f"{more}\nbackends:\n{listed}", "tidegauge.yml", {})
+
+
+class Running:
+    """An exporter under a clock moved by hand, with what its page says."""
+
+    def __init__(self, *backends, more=""):
+        self.clock = ManualClock(BEGIN)
+        self.exporter = Exporter(written(*backends, more=more), self.clock)
+
+    def become(self, *backends, more=""):
+        self.exporter.become(written(*backends, more=more))
+
+    def poll(self, **finished):
+        """Pages of each backend by the requests that it has finished, a second apart."""
+        for counts in zip(*finished.values(), strict=True):
+            self.clock.time += 1.0
+            for name, count in zip(finished, counts, strict=True):
+                self.exporter.book(name, Fetched(self.clock.time, 0.1, body(count, BEGIN - 100 - ord(name))))
+
+    def tell(self, *events, caller="sim", fleet="agents"):
+        return self.exporter.take(Batch(caller, fleet, events))
+
+    def samples(self):
+        """{(name, label values in order): value} of the page."""
+        registry = CollectorRegistry()
+        registry.register(FiguresCollector(self.exporter.figures))
+        return {
+            (sample.name.removeprefix("tidegauge_"), *sorted(sample.labels.values())): sample.value
+            for family in text_string_to_metric_families(generate_latest(registry).decode())
+            for sample in family.samples
+        }
+
+
+def counted(running, name="a"):
+    """What only time can give a backend: its counters and windows."""
+    found = running.samples()
+    return [
+        found.get((series, name, *more))
+        for series, *more in (
+            ("scrape_failures_total", "refused"),
+            ("arrivals_total",),
+            ("window_requests", "m"),
+            ("backend_up",),
+        )
+    ]
+
+
+def with_history():
+    running = Running(A, B)
+    running.exporter.book("a", Failed(BEGIN, 0.1, "refused", "a: nobody there"))
+    running.poll(a=(10, 30, 60), b=(10, 20, 40))
+    return running
+
+
+class TestBackends:
+    def test_unchanged_one_goes_on_among_others_that_come_and_go(self):
+        """Its counters and its window stand where they stood; the series of the one that left are gone."""
+        running = with_history()
+        before = counted(running)
+        running.become(C, A)
+
+        assert [1.0, 50.0, 50.0, 1.0] == before == counted(running)
+        assert ["c", "a"] == list(running.exporter.watch.states)
+        assert not [key for key in running.samples() if "b" in key]
+        assert ["c"] == running.exporter.waiting_for()
+
+        running.poll(a=(60, 60, 60, 61, 64, 64), c=(5, 5, 5, 8, 8, 8))
+        assert [1.0, 54.0, 54.0, 1.0] == counted(running)
+        assert [None, 3.0, 3.0, 1.0] == counted(running, "c")
+
+    @pytest.mark.parametrize(
+        "more",
+        ["timeout: 9s", "poll_interval: 5s", "bearer_token_file: /run/token", "max_page_size: 1MiB"],
+    )
+    def test_another_way_to_ask_loses_nothing(self, more):
+        """How the server is polled is no part of what is known of it, be it said for one or for all."""
+        running = with_history()
+        before = counted(running)
+        if "token" in more:
+            running.become(f"{A}, {more}", B)
+        else:
+            running.become(A, B, more=more)
+
+        assert before == counted(running)
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            A.replace("9001", "9011"),
+            A.replace("agents", "others"),
+            f"{A}, log: {{file: /var/log/a.log}}",
+            f"{A}, max_num_seqs: 12",
+            f"{A}, p90_prompt_tokens: 900",
+        ],
+    )
+    def test_changed_one_begins_anew_beside_the_others(self, changed):
+        """Another server, or another way to count: nothing of before is said to be its."""
+        running = with_history()
+        before = counted(running, "b")
+        running.become(changed, B)
+
+        assert (None, None, None) == tuple(counted(running)[index] for index in (0, 2, 3))
+        assert ["a"] == running.exporter.waiting_for()
+        assert before == counted(running, "b")
+
+    @pytest.mark.parametrize(
+        "more", ["window: 5m", "length_window: 2h", "thresholds: {kv_full: 0.5}", "metric_prefix: 'mine:'"]
+    )
+    def test_another_measure_begins_all_anew(self, more):
+        """A window of other length holds other requests: none is made of the old one's."""
+        running = with_history()
+        running.become(A, B, more=more)
+
+        assert ["a", "b"] == running.exporter.waiting_for()
+        assert (None, None) == (counted(running)[2], counted(running, "b")[2])
+
+    def test_thresholds_of_derivation_hold_at_once(self):
+        """They judge the same window."""
+        running = with_history()
+        running.become(A, B, more="thresholds: {min_requests: 51}")
+        assert not [key for key in running.samples() if key[0] == "queue_late_ratio"]
+        running.become(A, B, more="thresholds: {min_requests: 50}")
+
+        assert [key for key in running.samples() if key[:2] == ("queue_late_ratio", "a")]
+
+    def test_process_that_still_answers_keeps_its_startup_facts(self):
+        """As over a restart of the exporter: the log that told them may have been rotated since."""
+        running = with_history()
+        running.exporter.watch.states["a"].startup(FACTS)
+        running.become(f"{A}, p90_prompt_tokens: 900", B)
+        running.poll(a=(60,))
+
+        assert 52_288.0 == running.samples()["kv_cache_capacity_tokens", "a", "log"]
+
+    def test_what_is_wrong_is_told_again_of_one_that_returns(self, caplog):
+        """It was gone in between; of one that stayed it is not."""
+        running = Running(A, B)
+        down = {name: Failed(BEGIN, 0.1, "refused", f"{name}: nobody there") for name in ("a", "b")}
+        for backends in ((A, B), (A,), (A, B)):
+            running.become(*backends)
+            for name in running.exporter.watch.states:
+                running.exporter.book(name, down[name])
+        told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+        assert ["a: a: nobody there", "b: b: nobody there", "b: b: nobody there"] == told
+
+
+class TestFleets:
+    def test_inferred_counts_stand_while_members_poll_slower_or_leave(self):
+        """Other times between polls begin another search for barriers, and no counter anew."""
+        running = Running("url: http://127.0.0.1:9001, name: a")
+        running.poll(a=(10, 30, 60))
+        inference = running.exporter.watch._inferences["m"]
+        slower = "url: http://127.0.0.1:9003, name: c, poll_interval: 7s"
+        running.become("url: http://127.0.0.1:9001, name: a", slower)
+        assert 1.0 == inference.interval  # what it serves is not known yet
+        running.poll(c=(1,))
+        assert 7.0 == inference.interval
+        running.become("url: http://127.0.0.1:9001, name: a")
+        assert (1.0, 50.0) == (inference.interval, running.samples()["arrivals_total", "a"])
+        running.poll(a=(61, 70))
+
+        assert 59.0 == running.samples()["arrivals_total", "a"]
+
+    def test_backend_that_returns_counts_from_nothing(self):
+        """What it had counted left with it."""
+        running = with_history()
+        running.become(A)
+        running.become(A, B)
+        running.poll(a=(60,) * 6, b=(60, 60, 60, 62, 62, 62))
+
+        assert 2.0 == running.samples()["arrivals_total", "b"]
+
+
+class TestCallers:
+    def told(self):
+        running = Running(A)
+        at = running.clock.time
+        running.tell(BarrierOpened(at, "1", 29), Ceiling(at, 16), Wait(at, (0.0, 4.0)))
+        return running
+
+    def test_open_barriers_ceilings_and_waits_survive(self):
+        """A barrier that opened before is closed after, and counted once."""
+        running = self.told()
+        running.become(A, B, more="callers: {roster: {agents: 32}}")
+        running.clock.time += 20
+        assert None is running.tell(BarrierClosed(running.clock.time, "1"))
+        found = running.samples()
+
+        assert 1.0 == found["barriers_total", "agents", "reported"]
+        assert 20.0 == found["barrier_duration_seconds", "agents", "max", "reported"]
+        assert 16.0 == found["ceiling", "agents", "client", "reported"]
+        assert 2.0 == found["caller_wait_seconds_count", "agents"]
+        assert 32.0 == found["natural_bound", "agents", "config"]
+
+    @pytest.mark.parametrize("more", ["thresholds: {caller_edge_seconds: 0.2}", "window: 5m"])
+    def test_another_measure_begins_anew_with_the_largest_fan_out_known(self, more):
+        """As over a restart of the exporter."""
+        running = self.told()
+        running.become(A, more=more)
+
+        assert ("barriers_total", "agents", "reported") not in running.samples()
+        assert {"agents": 29} == running.exporter.watch.largest()
+
+    def test_other_bounds_hold_at_once(self):
+        """Fewer fleets, fewer callers and fewer events a second than before, and more again."""
+        running = self.told()
+        at = running.clock.time
+        running.become(A, more="callers: {max_fleets: 1, max_callers: 1, max_rate: 1}")
+        many = [Ceiling(at + number / 10_000, 3) for number in range(5000)]
+        refused = [
+            running.tell(fleet="others").reason,
+            running.tell(Ceiling(at, 3), caller="second").reason,
+            running.tell(*many).reason,
+        ]
+        running.become(A)
+
+        assert ["fleets", "callers", "rate"] == refused
+        assert None is running.tell(fleet="others")
+        assert None is running.tell(Ceiling(at, 3), caller="second")
+
+    def test_too_many_callers_for_the_new_bound_leave(self):
+        """Those not heard of for longest, as soon as one speaks."""
+        running = Running(A)
+        for number, value in enumerate((4, 5, 6)):
+            running.tell(Ceiling(BEGIN + number, value), caller=str(number))
+        running.become(A, more="callers: {max_callers: 1}")
+        running.tell(Ceiling(BEGIN + 3, 7), caller="2")
+
+        assert 7.0 == running.samples()["ceiling", "agents", "client", "reported"]
+
+
+class TestLimiterLogs:
+    LOGS = (
+        "{fleet: agents, file: /x/one, pattern: 'to (?P<to>.*)'}",
+        "{fleet: agents, file: /x/two, pattern: 'to (?P<to>.*)'}",
+    )
+
+    def becoming(self, *logs):
+        running = Running(A, more=f"callers: {{limiter_logs: [{', '.join(self.LOGS)}]}}")
+        state = running.exporter._callers.limiter("agents")
+        for file, ceiling in (("/x/one", 8), ("/x/two", 24)):
+            state.read(file, {"parsed": 1}, up=file == "/x/two")
+            state.change(file, CeilingChange(ceiling), live=False)
+        running.become(A, more=f"callers: {{limiter_logs: [{', '.join(logs)}]}}")
+        return running.samples()
+
+    def test_one_that_is_followed_no_more_holds_nothing(self):
+        """The other one's ceiling is in force, and it alone decides whether all is well."""
+        found = self.becoming(self.LOGS[1])
+
+        assert (24.0, 1.0) == (found["ceiling", "agents", "client", "log"], found["limiter_log_up", "agents"])
+        assert 2.0 == found["limiter_log_lines_total", "agents", "parsed"]
+
+    def test_without_any_the_series_are_gone(self):
+        """No log, no news of it."""
+        assert not [key for key in self.becoming() if "log" in key or key[0].startswith("limiter")]
+
+    def test_unchanged_ones_stand(self):
+        """Both."""
+        found = self.becoming(*self.LOGS)
+
+        assert (8.0, 0.0) == (found["ceiling", "agents", "client", "log"], found["limiter_log_up", "agents"])
+
+
+class TestStateFile:
+    def test_another_file_gets_all_and_gives_what_only_it_knows(self, tmp_path):
+        """What is known now is newer."""
+        running = Running(A, more=f"state_file: {tmp_path}/other.json")
+        running.tell(BarrierOpened(BEGIN, "1", 40), BarrierOpened(BEGIN, "2", 9))
+        running.tell(BarrierOpened(BEGIN, "1", 7), fleet="old")
+        running.exporter.save()
+
+        running = Running(A, more=f"state_file: {tmp_path}/state.json")
+        running.tell(BarrierOpened(BEGIN, "1", 12))
+        running.become(A, more=f"state_file: {tmp_path}/other.json")
+        running.exporter.save()
+        kept = json.loads((tmp_path / "other.json").read_text(encoding="utf-8"))
+
+        assert {"agents": 12, "old": 7} == kept["largest_fan_out"]
+        assert not (tmp_path / "state.json").exists()
+
+    def test_foreign_file_is_set_aside(self, tmp_path, caplog):
+        """As at the start."""
+        (tmp_path / "other.json").write_text("a diary", encoding="utf-8")
+        running = Running(A)
+        running.become(A, more=f"state_file: {tmp_path}/other.json")
+
+        assert "a diary" == (tmp_path / "other.json.unreadable").read_text(encoding="utf-8")
+        assert "state_file: " in caplog.text
+
+
+class TestWhatIsSaid:
+    def test_address_stays_and_is_said_to_at_each_time(self, caplog):
+        """Until it is asked for again."""
+        running = Running(A)
+        for more in ("listen: 127.0.0.1:1", "listen: 127.0.0.1:1", ""):
+            running.become(A, more=more)
+        told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+        assert ["listen: stays 127.0.0.1:10010 until a restart, found 127.0.0.1:1"] * 2 == told
+
+    def test_summary_counts_the_backends(self, caplog):
+        """One goes on, one changed, one is new, one is gone."""
+        caplog.set_level(logging.INFO)
+        running = Running(A, B, C)
+        running.become(A, B.replace("9002", "9012"), A.replace("name: a", "name: d"))
+
+        assert "configuration reloaded; backends: 1 go on, 1 changed, 1 new, 1 gone" in caplog.text
+
+    def test_last_reading_is_on_the_page(self):
+        """The start is the first; one that could not be used leaves the time of the one in force."""
+        running = Running(A)
+        names = ("config_last_reload_successful", "config_last_reload_success_timestamp_seconds")
+        found = []
+        for step in (lambda: None, running.exporter.refuse, lambda: running.become(A, B), running.exporter.refuse):
+            running.clock.time += 10
+            step()
+            found.append(tuple(running.samples()[name,] for name in names))
+
+        assert [(1.0, BEGIN), (0.0, BEGIN), (1.0, BEGIN + 30), (0.0, BEGIN + 30)] == found
