@@ -19,6 +19,14 @@ local recorded = catalogue.recorded;
   ])),
   local total(sli) = byModelName(p.ranged('rate', slo.family(sli), '5m', '_count')),
 
+  // What is asked of each model as long as it has a ratio over any window: idle, or with its servers gone.
+  local inForce(value) = std.join(' or ', [
+    '(%s%s or %s%s) * 0 + %s' % [recorded.slo_total, selector, recorded.slo_3d, selector, p.number(value(target))]
+    for sli in slo.slis
+    for target in slo.objectives(config, sli)
+    for selector in ['{%s}' % joined(['sli="%s"' % sli, target.matcher])]
+  ]),
+
   prometheusRules+:: {
     groups+: [{
       name: 'tidegauge-slo',
@@ -33,6 +41,11 @@ local recorded = catalogue.recorded;
                  window,
                ])
                for window in ['30m', '1h', '2h', '6h', '1d', '3d']
+             ]
+             + [
+               p.record('slo_objective', inForce(function(target) target.objective)),
+               p.record('slo_asked', inForce(function(target) target.seconds)),
+               p.record('slo_judged', inForce(function(target) target.edge)),
              ],
     }],
   },

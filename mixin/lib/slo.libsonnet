@@ -55,12 +55,13 @@ local le(edge) = (
     ]
   ),
 
-  // What the alerts hold each model to: the default, and each model that has something of its own.
+  // What each model is held to: the default, and each model that has something of its own. `edge` is where it is judged.
   objectives(config, sli):: (
     local own = [model for model in std.objectFields(config.sloByModel) if std.objectHas(config.sloByModel[model], sli)];
     local names = std.join('|', [unquoted(escape(model)) for model in own]);
-    [config.slo[sli] { matcher: if own == [] then '' else 'model_name!~"%s"' % names }] + [
-      config.slo[sli] + config.sloByModel[model][sli] + { matcher: 'model_name=%s' % std.escapeStringJson(model) }
+    local judged(target) = target { edge: edgeOf(config, sli, target.seconds) };
+    [judged(config.slo[sli]) { matcher: if own == [] then '' else 'model_name!~"%s"' % names }] + [
+      judged(config.slo[sli] + config.sloByModel[model][sli]) { matcher: 'model_name=%s' % std.escapeStringJson(model) }
       for model in own
     ]
   ),

@@ -1,5 +1,7 @@
 """Service levels: good and judged requests per model, and every window."""
 
+import attrs
+
 from tests.rules.promtool import Group, Series, Value, labels, series
 from tests.rules.steady import MODERN, OLD, Steady
 from tidegauge import vllm
@@ -11,6 +13,19 @@ TWIN = {**MODERN, "instance": "10.0.0.2:8000"}
 def rows(model: str, **values: float) -> dict[str, float]:
     """A figure per service level."""
     return {labels(model_name=model, sli=sli): value for sli, value in values.items()}
+
+
+def asked(*models: str) -> list[Value]:
+    """What is asked of these models where nothing is configured for them: objective, target, and where it is judged."""
+    each = {
+        rec.SLO_OBJECTIVE: {"ttft": 0.95, "tpot": 0.95, "e2e": 0.95},
+        rec.SLO_ASKED: {"ttft": 1, "tpot": 0.05, "e2e": 30},
+        rec.SLO_JUDGED: {"ttft": 1, "tpot": 0.05, "e2e": 30},
+    }
+    return [
+        Value(one, 8, {key: value for model in models for key, value in rows(model, **values).items()})
+        for one, values in each.items()
+    ]
 
 
 SERVERS = [
@@ -29,6 +44,29 @@ FIVE_MINUTES = Group(
         Value(rec.SLO_5M, 8, rows("/models/sim", ttft=0.95, tpot=0.65, e2e=0.75) | rows("old", ttft=0, e2e=1)),
         Value(rec.SLO_30M, 18, rows("/models/sim", ttft=0.95, tpot=0.65, e2e=0.75) | rows("old", ttft=0, e2e=1)),
     ],
+)
+
+ASKED = Group(
+    "a model is held to its targets while it is asked and while it is idle, and to none that its servers cannot tell",
+    [
+        *SERVERS[0].series(),
+        *Steady({**MODERN, "model_name": "idle"}, {vllm.TTFT: {1: 0}, vllm.TPOT: {1: 0}, vllm.E2E: {1: 0}}).series(),
+        *Steady({**OLD, "instance": "10.0.0.9:8000"}, {vllm.E2E: {10: 30}}).series(),
+    ],
+    [
+        Value(one.recorded, one.at, {**one.samples, **rows("old", e2e=value)})
+        for one, value in zip(asked("/models/sim", "idle"), (0.95, 30, 30), strict=True)
+    ],
+)
+
+GONE = Group(
+    "a model whose servers are gone is held to its targets as long as its requests count",
+    [
+        series(one.name, [2] * 9 + [None] * 200, model_name="sim", sli=sli)
+        for one in (rec.SLO_GOOD, rec.SLO_TOTAL)
+        for sli in ("ttft", "tpot", "e2e")
+    ],
+    [attrs.evolve(one, at=30) for one in asked("sim")],
 )
 
 IDLE = Group(
@@ -95,4 +133,4 @@ WINDOWS = Group(
     step=15 * 60,
 )
 
-GROUPS = [FIVE_MINUTES, IDLE, WINDOWS]
+GROUPS = [FIVE_MINUTES, ASKED, GONE, IDLE, WINDOWS]

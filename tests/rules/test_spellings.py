@@ -183,15 +183,22 @@ def test_a_model_may_have_its_own_target(tmp_path):
     one = {**MODERN, "model_name": "Qwen/Qwen2.5-7B"}
     other = {**MODERN, "model_name": "Qwen/Qwen2x5-7B"}
     seen = {vllm.TTFT: {0.2: 10, 0.9: 10, 2: 10}}
+
+    def both(own, default):
+        return {
+            labels(model_name=who["model_name"], sli="ttft"): value for who, value in ((one, own), (other, default))
+        }
+
     group = Group(
         "targets",
         [*Steady(one, seen).series(), *Steady(other, seen).series()],
         [
-            Value(rec.SLO_5M, 8, {
-                labels(model_name="Qwen/Qwen2.5-7B", sli="ttft"): 0.333,
-                labels(model_name="Qwen/Qwen2x5-7B", sli="ttft"): 0.667,
-            }),
+            Value(rec.SLO_5M, 8, both(0.333, 0.667)),
+            Value(rec.SLO_OBJECTIVE, 8, both(0.9, 0.95)),
+            Value(rec.SLO_ASKED, 8, both(0.6, 1)),
+            Value(rec.SLO_JUDGED, 8, both(0.5, 1)),
         ],
-    )  # fmt: skip
+    )
+    own = "{ ttft: { seconds: 0.6, objective: 0.9 } }"
 
-    assert "" == complaint("{ sloByModel: { 'Qwen/Qwen2.5-7B': { ttft: { seconds: 0.6 } } } }", group, tmp_path)
+    assert "" == complaint(f"{{ sloByModel: {{ 'Qwen/Qwen2.5-7B': {own} }} }}", group, tmp_path)

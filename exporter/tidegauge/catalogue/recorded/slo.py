@@ -1,7 +1,8 @@
 """Service levels per model: the share of requests within the target. Targets are set in the mixin's `_config`.
 
 A target counts at the nearest bucket edge at or below it, so a ratio never flatters. TTFT counts at the first token,
-TPOT and end to end when a request finishes.
+TPOT and end to end when a request finishes. What is asked of a model is recorded with it, so that whatever shows a
+ratio shows it against the objective and the target in force.
 """
 
 from tidegauge.catalogue import labels as lb
@@ -62,5 +63,22 @@ SLO_3D = recorded(
     "model:slo_good:ratio_rate3d",
     "ratio",
     "Share of requests within the target over the last 3 days.",
+    *_SLI,
+)
+SLO_OBJECTIVE = recorded(
+    "slo_objective",
+    "model:slo_objective:ratio",
+    "ratio",
+    "Share of requests that is to be within the target, as configured for the model.",
+    *_SLI,
+)
+SLO_ASKED = recorded(
+    "slo_asked", "model:slo_target_seconds:asked", "seconds", "Target as configured for the model.", *_SLI
+)
+SLO_JUDGED = recorded(
+    "slo_judged",
+    "model:slo_target_seconds:judged",
+    "seconds",
+    "Target that requests are held to: the nearest bucket edge at or below the configured one.",
     *_SLI,
 )
