@@ -7,7 +7,7 @@ local recorded = catalogue.recorded;
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'waves'),
   local p = promql.new(config),
   local n = promql.number,
   local window = config.stageWindow,
@@ -64,7 +64,7 @@ local recorded = catalogue.recorded;
           'One server is configured under several addresses, and whoever counts addresses counts it several times: capacity and ceilings '
           + 'come out too high. The exporter itself counts it once. Look first at the list of backends for a host name and an IP '
           + 'address, or a service address, of the same server.'
-        ),
+        ) { board:: 'skew' },
         a.info(
           'VllmBurstArrivals',
           // The second condition: at a request a minute, any second with one in it is a burst.
@@ -78,7 +78,7 @@ local recorded = catalogue.recorded;
           alert.fleet + ': requests arrive in bursts, ' + alert.value('printf "%.0f"') + ' times the mean rate in the busiest seconds.',
           'A fleet sized for the mean rate serves such bursts in waves, at low mean utilisation. Look first at the barriers and their '
           + 'fan-out, then at the effective waves of the queue, then whether the callers could launch their calls one after another.'
-        ),
+        ) { board:: 'load' },
       ],
     }],
   },

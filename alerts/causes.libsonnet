@@ -6,7 +6,7 @@ local recorded = catalogue.recorded;
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'waves'),
   local waits(cause) = '%s{cause="%s"} >= %s' % [recorded.waiting_cause, cause, promql.number(config.limits.waiting_requests)],
 
   prometheusAlerts+:: {

@@ -6,7 +6,7 @@ local recorded = catalogue.recorded;
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'bottleneck'),
   local p = promql.new(config),
   local at(level, figure) = '%s and %s (%s{level="%s"} == 1)' % [figure, p.on(['backend']), recorded.bottleneck, level],
 

@@ -7,7 +7,7 @@ local recorded = catalogue.recorded;
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'exporter'),
   local p = promql.new(config),
   local n = promql.number,
 
@@ -50,14 +50,14 @@ local recorded = catalogue.recorded;
           alert.model + ': the lowest bucket of the queue time is ' + alert.value('humanizePercentage') + ' of a whole request.',
           'A wait below that edge counts as none, so queue split and waves say nothing about requests this short. Means and shares still hold. '
           + 'Look first at the share of the queue; buckets of their own at the server, or the wait as its callers measure it, tell more.'
-        ),
+        ) { board:: 'waves' },
         a.info(
           'TidegaugeCapacityUnknown',
           '(%s == 1) unless %s %s' % [recorded.backend_covered, p.on(['backend']), recorded.kv_capacity],
           alert.backend + ': the exporter polls it and does not know how many tokens its KV cache holds.',
           'Request capacity and the narrowest backend leave this server out. Look first whether its startup log is configured and readable '
           + '(lines parsed), then at its version: from 0.24 on the metrics page says it; else set kv_cache_capacity_tokens for the backend.'
-        ),
+        ) { board:: 'capacity' },
         a.warning(
           'TidegaugeKVSourcesDisagree',
           '%s == 1' % byBackend('max', exported.kv_cache_sources_disagree),
@@ -66,7 +66,7 @@ local recorded = catalogue.recorded;
           'They are more than ' + '%g' % (100 * config.thresholds.sources_disagree) + '% apart, and ceilings are judged by the more trusted one. '
           + 'Look first whether a configured value is older than the last restart with other settings, then whether the log is that of '
           + 'another server.'
-        ),
+        ) { board:: 'capacity' },
         a.warning(
           'TidegaugeBackendFailing',
           // What nobody reaches is down, and has its own page.

@@ -6,29 +6,27 @@ local recorded = catalogue.recorded;
 
 {
   local config = self._config,
+  local a = alert.new(config, 'skew'),
 
   // *text* with the slowest backend's sample as the dot.
   local slowest(text) =
-    '{{ with %s }}%s{{ end }}' % [alert.new(config).lookup(recorded.fleet_slowest + 'SELECTOR', ['fleet']), text],
+    '{{ with %s }}%s{{ end }}' % [a.lookup(recorded.fleet_slowest + 'SELECTOR', ['fleet']), text],
 
   prometheusAlerts+:: {
     groups+: [{
       name: 'tidegauge-fleet-alerts',
-      rules: [{
-        board:: 'latency',
-        alert: 'VllmBackendSkew',
-        // The slowest backend is named in the text, not in a label: two that take turns are one finding.
-        expr: '%s > %s' % [recorded.fleet_skew, promql.number(config.thresholds.skew)],
-        'for': config.holds.VllmBackendSkew,
-        labels: { severity: 'warning' },
-        annotations: {
-          summary: 'fleet {{ $labels.fleet }}: the slowest backend' + slowest(' {{ . | first | label "backend" }}')
-                   + ' takes {{ $value | printf "%.2f" }} times as long as the fastest.',
-          description: 'A request takes ' + slowest('{{ . | first | value | humanizeDuration }}')
-                       + " on average there. Look first at its queue share and its prompt lengths against the others', then at its prefix-cache "
-                       + 'hit rate: sticky routing under a tight ceiling piles long prompts up on one server.',
-        },
-      }],
+      rules: [
+        a.warning(
+          'VllmBackendSkew',
+          // The slowest backend is named in the text, not in a label: two that take turns are one finding.
+          '%s > %s' % [recorded.fleet_skew, promql.number(config.thresholds.skew)],
+          'fleet {{ $labels.fleet }}: the slowest backend' + slowest(' {{ . | first | label "backend" }}')
+          + ' takes {{ $value | printf "%.2f" }} times as long as the fastest.',
+          'A request takes ' + slowest('{{ . | first | value | humanizeDuration }}')
+          + " on average there. Look first at its queue share and its prompt lengths against the others', then at its prefix-cache "
+          + 'hit rate: sticky routing under a tight ceiling piles long prompts up on one server.'
+        ),
+      ],
     }],
   },
 }

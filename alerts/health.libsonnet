@@ -8,7 +8,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'skew'),
   local p = promql.new(config),
 
   local still(series) = 'max_over_time(%s[%s]) == 0' % [series, config.stageWindow],
@@ -21,7 +21,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
       name: 'tidegauge-health-alerts',
       rules: [
         {
-          board:: 'latency',
+          board:: 'bottleneck',
           alert: 'VllmAdmissionStalled',
           // Gauges and token counters only: the per-request histograms stand still as well, and would still show the past.
           expr: '%s > 0 and %s == 0' % [recorded.in_flight, recorded.progress],
@@ -35,7 +35,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           },
         },
         {
-          board:: 'latency',
+          board:: 'skew',
           alert: 'VllmBackendDown',
           // The second half speaks when there is nothing left to be 0: no target, no exporter, or no recording rule.
           expr: '%s == 0 or absent(%s)' % [recorded.backend_up, recorded.backend_up],
@@ -69,7 +69,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           + 'backends of the router or caller, then at the health check that decides who gets requests, then whether the server was put to sleep.'
         ),
         {
-          board:: 'latency',
+          board:: 'exporter',
           alert: 'TidegaugeDown',
           // An exporter that was never there is not missed: the rules work without one.
           expr: '%s == 0 or absent(%s) and on () present_over_time(%s[%s])'

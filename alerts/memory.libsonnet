@@ -7,7 +7,7 @@ local model = ['backend', 'model_name'];
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'capacity'),
   local n = promql.number,
 
   prometheusAlerts+:: {
@@ -45,7 +45,7 @@ local model = ['backend', 'model_name'];
           'What the cache held is computed again, so prefill takes longer and the token budget is spent on it. Look first for a change of the '
           + 'prompts (a timestamp or an id at their start), then for a router that no longer sends a conversation to the same server, then at '
           + 'KV-cache usage: a full cache evicts prefixes.'
-        ),
+        ) { board:: 'skew' },
       ],
     }],
   },

@@ -18,9 +18,10 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
   local config = self._config,
   local t = config.thresholds,
   local n = promql.number,
+  local a = alert.new(config, 'waves'),
   // The figure of another recorded series for the same subject; nothing where it is absent.
   local figure(key, format) =
-    alert.new(config).figure(recorded[key] + 'SELECTOR', ['where', 'backend', 'model_name', 'fleet'], format),
+    a.figure(recorded[key] + 'SELECTOR', ['where', 'backend', 'model_name', 'fleet'], format),
 
   local bimodal = '%s >= %s <= %s and %s >= %s' % [
     recorded.late_ratio,
@@ -35,45 +36,30 @@ local whereToLook = '{{ if eq $labels.where "caller" }}' + caller + '{{ else }}'
     groups+: [{
       name: 'tidegauge-queue-alerts',
       rules: [
-        {
-          board:: 'latency',
-          alert: 'VllmQueueTimeBimodal',
-          expr: '%s and %s' % [bimodal, costs],
-          'for': config.holds.VllmQueueTimeBimodal,
-          labels: { severity: 'critical' },
-          annotations: {
-            summary: subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
-                     + ', the rest do not wait.',
-            description: 'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
-                         + ' waves; waiting is ' + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook,
-          },
-        },
-        {
-          board:: 'latency',
-          alert: 'VllmQueueTimeBimodal',
-          expr: '%s unless %s' % [bimodal, costs],
-          'for': config.holds.VllmQueueTimeBimodal,
-          labels: { severity: 'warning' },
-          annotations: {
-            summary: subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
-                     + ', the rest do not wait; the wait costs little yet.',
-            description: 'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
-                         + ' waves. Waiting is less than ' + '%g' % (100 * t.page_impact)
-                         + '% of the time of a request, or that share is not known. ' + whereToLook,
-          },
-        },
-        {
-          board:: 'latency',
-          alert: 'VllmQueueSaturated',
-          expr: '%s > %s and %s' % [recorded.late_ratio, n(t.bimodal_late_high), costs],
-          'for': config.holds.VllmQueueSaturated,
-          labels: { severity: 'warning' },
-          annotations: {
-            summary: subject + ': {{ $value | humanizePercentage }} of requests wait, ' + figure('late_seconds', 'humanizeDuration') + ' on average.',
-            description: 'Practically nobody is served at once: load exceeds what is let through, in bursts or not. Waiting is '
-                         + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook,
-          },
-        },
+        a.critical(
+          'VllmQueueTimeBimodal',
+          '%s and %s' % [bimodal, costs],
+          subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
+          + ', the rest do not wait.',
+          'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
+          + ' waves; waiting is ' + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook
+        ),
+        a.warning(
+          'VllmQueueTimeBimodal',
+          '%s unless %s' % [bimodal, costs],
+          subject + ': {{ $value | humanizePercentage }} of requests wait ' + figure('late_seconds', 'humanizeDuration')
+          + ', the rest do not wait; the wait costs little yet.',
+          'Load arrives in bursts that are served in ' + figure('waves', 'printf "%.1f"')
+          + ' waves. Waiting is less than ' + '%g' % (100 * t.page_impact)
+          + '% of the time of a request, or that share is not known. ' + whereToLook
+        ),
+        a.warning(
+          'VllmQueueSaturated',
+          '%s > %s and %s' % [recorded.late_ratio, n(t.bimodal_late_high), costs],
+          subject + ': {{ $value | humanizePercentage }} of requests wait, ' + figure('late_seconds', 'humanizeDuration') + ' on average.',
+          'Practically nobody is served at once: load exceeds what is let through, in bursts or not. Waiting is '
+          + figure('impact', 'humanizePercentage') + ' of the time of a request. ' + whereToLook
+        ),
       ],
     }],
   },

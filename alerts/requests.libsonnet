@@ -7,7 +7,7 @@ local model = ['backend', 'model_name'];
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'load'),
   local p = promql.new(config),
   local n = promql.number,
   local limits = config.limits,
@@ -58,7 +58,7 @@ local model = ['backend', 'model_name'];
           'That time passes outside the engine, nearly all of it before the first token: in the API server, the tokeniser, or waiting for a step '
           + 'to end. Queue figures do not contain it. Look first at the CPU of the API server process, then at burstiness, then at long '
           + 'prompts and large images, which are prepared there.'
-        ),
+        ) { board:: 'latency' },
       ],
     }],
   },

@@ -24,7 +24,7 @@ local seconds = { '5m': 300, '30m': 1800, '1h': 3600, '2h': 7200, '6h': 21600, '
 
 {
   local config = self._config,
-  local a = alert.new(config),
+  local a = alert.new(config, 'slo'),
   local n = promql.number,
 
   // An objective of 90 % cannot burn faster than 10 times: what can never fire is brought to within a tenth of all being late.

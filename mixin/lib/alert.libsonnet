@@ -1,12 +1,13 @@
-// Builders of alerts: `new(config)` gives one function per severity, and one that fetches a second figure for a text; below
-// are the pieces of text that name a subject.
+// Builders of alerts: `new(config, board)` gives one function per severity, and one that fetches a second figure for a text;
+// below are the pieces of text that name a subject. *board* is the key of the board that the alerts open; a single alert
+// changes it with `{ board:: 'key' }`.
 {
-  new(config):: {
+  new(config, board):: {
     local a = self,
 
     // The hold is looked up by name: an alert without one is a build error.
     rule(severity, name, expr, summary, description, labels={}, hold=config.holds[name]):: {
-      board:: 'latency',
+      board:: board,
       alert: name,
       expr: expr,
       'for': hold,

@@ -17,13 +17,14 @@ import attrs
 import promql_parser
 import yaml
 
+from tests.rules.opened import BOARD_OF
 from tidegauge.catalogue import Recorded, places
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "recording_rules" / "rules.yaml"
 ALERTS = ROOT / "alerts" / "alerts.yaml"
 STEP = 30
-BOARD = "http://127.0.0.1:3000/d/tidegauge-latency?from=now-1h&to=now"
+BOARD = f"{places.GRAFANA}/d/tidegauge-%s?from=now-1h&to=now"
 
 Kind = Literal["fires", "just_short", "healthy", "no_data", "reset"]
 Series = dict[str, str]
@@ -78,7 +79,7 @@ class Firing:
             "summary": self.summary,
             "description": self.description,
             "runbook_url": f"{places.RUNBOOKS}/{alert}.md",
-            "dashboard_url": BOARD + "".join(link),
+            "dashboard_url": BOARD % BOARD_OF[alert] + "".join(link),
         }
         return {"exp_labels": dict(self.labels), "exp_annotations": annotations}
 
