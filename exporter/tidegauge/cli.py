@@ -22,7 +22,7 @@ from tidegauge.grafana import boards, client, configmaps
 from tidegauge.grafana.push import Voices, push
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
-from tidegauge.sources.captures import BadCaptureError
+from tidegauge.sources.captures import ENDING, BadCaptureError
 from tidegauge.sources.credentials import CredentialError, read_token
 
 _EXIT_USAGE: Final = 2
@@ -199,8 +199,11 @@ def _fleets(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _name(given: str) -> str:
-    """The name before `=`, else the file's name up to its first dot."""
-    return given.partition("=")[0] if "=" in given else Path(given).name.partition(".")[0]
+    """The name before `=`, else the file's: without what `record` appends, which may have dots before it."""
+    if "=" in given:
+        return given.partition("=")[0]
+    name = Path(given).name
+    return name.removesuffix(ENDING) if name.endswith(ENDING) else name.partition(".")[0]
 
 
 def _after(given: str) -> str:

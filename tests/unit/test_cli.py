@@ -72,6 +72,17 @@ class TestCaptures:
         assert said.startswith(f"tidegauge: {folder / name}:")
         assert says in said
 
+    def test_recordings_keep_the_names_of_their_servers(self, folder, capsys):
+        """Two unnamed recordings of one subnet are told apart: an address has dots of its own."""
+        paths = [folder / f"10.0.0.{number}_8000.scrapes.gz" for number in (1, 2)]
+        for path in paths:
+            path.write_bytes(gzip.compress(CAPTURE.encode()))
+        code = cli.main(["report", "--json", "--capture", str(paths[0]), "--capture", str(paths[1])])
+        report = json.loads(capsys.readouterr().out)
+
+        assert 0 == code
+        assert ["10.0.0.1_8000", "10.0.0.2_8000"] == [one["name"] for one in report["backends"]]
+
     def test_a_bad_capture_beside_a_good_one(self, folder, capsys):
         """The good one is reported, the bad one named."""
         code, said = run(capsys, "report", "--json", "--capture", folder / "html", "--capture", folder / "good")

@@ -104,7 +104,7 @@ async def record(
     """
     clock = SystemClock()
     backends = _for_files(cf.for_urls(urls, named=True).backends)
-    paths = {one.name: folder / f"{one.name}.scrapes.gz" for one in backends}
+    paths = {one.name: folder / f"{one.name}{captures.ENDING}" for one in backends}
     pages = dict.fromkeys(paths.values(), 0)
     end = clock.now() + seconds
     complaints = Complaints(clock, _LOG)

@@ -17,6 +17,8 @@ import attrs
 from tidegauge.sources import regular
 from tidegauge.sources.scrape import Failed, Fetched
 
+ENDING: Final = ".scrapes.gz"
+"""How the file of a capture ends that `tidegauge record` writes."""
 _MARK: Final = "# SCRAPE "
 _LATEST: Final = 1e11  # unix seconds in the year 5138: milliseconds by mistake are beyond it
 _FIELD: Final = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
