@@ -260,6 +260,29 @@ class TestPrometheus:
         assert f"EXPOSE {PORT}" in (ROOT / "exporter/Dockerfile").read_text().splitlines()
 
 
+def paths(value: Any) -> set[str]:
+    """Every absolute path that a configuration names, wherever in it."""
+    if isinstance(value, dict | list):
+        return {path for one in (value.values() if isinstance(value, dict) else value) for path in paths(one)}
+    return {value} if isinstance(value, str) and value.startswith("/") else set()
+
+
+class TestAlertmanager:
+    @pytest.mark.parametrize("name", ["alertmanager.yml", "alertmanager.receivers.yml"])
+    def test_what_the_configuration_names_is_mounted(self, services, name):
+        """Templates are there, and secrets are looked for in the folder that is meant for them."""
+        mounts = {v["target"]: Path(v["source"]) for v in services["alertmanager"]["volumes"] if v["type"] == "bind"}
+        settings = yaml.safe_load((ROOT / "stack" / name).read_text())
+        named = {Path(path) for path in paths(settings)}
+        templates = {Path(path) for path in settings.get("templates", [])}
+        secrets = Path("/etc/alertmanager/secrets")
+
+        assert (name == "alertmanager.receivers.yml") == bool(templates)
+        assert all(list(mounts[str(path.parent)].glob(path.name)) for path in templates)
+        assert {secrets} >= {path.parent for path in named - templates}
+        assert ROOT / "stack/secrets" == mounts[str(secrets)]
+
+
 class TestImage:
     def test_dockerfile_passes_hadolint(self):
         """hadolint has nothing to say."""
