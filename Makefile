@@ -37,8 +37,8 @@ check: $(VENV)/.dev ## regenerate everything and fail on a difference; lint; typ
 	@$(MAKE) --no-print-directory lint
 
 generate: $(VENV)/.dev ## write every generated file from the catalogue, the jsonnet and the dashboards
-	@$(BIN)/python -m mixin.generate
 	@$(BIN)/python -m dashboards.generate
+	@$(BIN)/python -m mixin.generate
 
 lint: $(VENV)/.dev ## ruff and mypy
 	@$(BIN)/ruff check .
