@@ -60,12 +60,7 @@ local catalogue = import 'catalogue.json';
 
     // How many times too fast an error budget burns over both windows before it pages or writes a ticket. 14.4 takes 2 % of
     // a month's budget in an hour, 6 takes 5 % in six hours, 3 takes 10 % in a day, 1 the whole in a month.
-    burnRates: [
-      { factor: 14.4, long: '1h', short: '5m', severity: 'critical', hold: '2m' },
-      { factor: 6, long: '6h', short: '30m', severity: 'critical', hold: '15m' },
-      { factor: 3, long: '1d', short: '2h', severity: 'warning', hold: '1h' },
-      { factor: 1, long: '3d', short: '6h', severity: 'warning', hold: '3h' },
-    ],
+    burnRates: catalogue.burn_rates,
 
     // Cuts for which the gain ceiling of each stage is recorded: what an optimisation removes of the stage.
     cuts: ['0.25', '0.5'],
@@ -98,15 +93,12 @@ local catalogue = import 'catalogue.json';
 
     // GPU figures of DCGM's exporter, where it is scraped. `label` names the GPU's place on its series; `backendPattern`
     // takes the same out of `backend`: the host before the port, or with backendLabel 'pod' and label 'pod' the whole: '(.*)'.
-    gpu: {
+    // Compute bound from `busy` of SM time on; its GPUs compute unevenly beyond a difference of `spread`; and when memory is
+    // less busy than `dramLow`, busy SMs are not computing.
+    gpu: catalogue.gpu {
       selector: '',
       label: 'Hostname',
       backendPattern: '([^:]+)(?::[0-9]+)?',
-      // Compute bound from this share of SM time on; its GPUs compute unevenly beyond this difference; and when memory is
-      // less busy than this, busy SMs are not computing.
-      busy: 0.95,
-      spread: 0.2,
-      dramLow: 0.2,
     },
 
     // How long a condition must hold before the alert fires.

@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
 from mixin.reference import metrics_page
 from tidegauge import catalogue, dcgm, rules, vllm
-from tidegauge.catalogue import places
+from tidegauge.catalogue import limits, places
 from tidegauge.grafana import boards, configmaps
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -29,6 +31,8 @@ def names() -> dict[str, Any]:
         "exported": {series.key: series.name for series in catalogue.EXPORTED},
         "recorded": {series.key: series.name for series in catalogue.RECORDED},
         "thresholds": {threshold.key: threshold.value for threshold in catalogue.THRESHOLDS},
+        "burn_rates": [attrs.asdict(rate) for rate in limits.BURN_RATES],
+        "gpu": dict(limits.GPU),
         "vllm": {
             key.lower(): family
             for key, family in vars(vllm).items()
