@@ -12,7 +12,19 @@ NOTHING: Final = "nothing finished in the window"
 HEADINGS: Final = {lb.BACKEND: "Backend", lb.MODEL_NAME: "Model", lb.FLEET: "Fleet"}
 """How tables head the columns of labels that are subjects; any other label is its own heading."""
 _LAST: Final[Json] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
-_HIDDEN: Final[Json] = {"showLegend": False, "displayMode": "list", "placement": "bottom", "calcs": []}
+_SCALES: Final[dict[str, Json]] = {
+    "linear": {"type": "linear"},
+    "log": {"type": "log", "log": 10},
+    "log2": {"type": "log", "log": 2},
+}
+_LIST: Final[Json] = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
+_TABLE: Final[Json] = {**_LIST, "displayMode": "table", "calcs": ["lastNotNull", "max"]}
+_LEGENDS: Final[dict[str, Json]] = {
+    "table": _TABLE,
+    "side": {**_TABLE, "placement": "right"},
+    "list": _LIST,
+    "none": {**_LIST, "showLegend": False},
+}
 
 
 def graph(  # noqa: PLR0913  # a panel has this many independent properties
@@ -26,16 +38,17 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     overrides: Sequence[Json] = (),
     limits: tuple[float | None, float | None] = (0, None),
     marks: Json | None = None,
-    scale: Literal["linear", "log"] = "linear",
+    scale: Literal["linear", "log", "log2"] = "linear",
     stepped: bool = False,
-    legend: Literal["table", "list", "none"] = "table",
+    legend: Literal["table", "side", "list", "none"] = "table",
     decimals: int | None = None,
     no_value: str = NOTHING,
 ) -> Any:
     """Lines over time; `stack` is none, normal or percent; `marks` are thresholds drawn as dashed lines.
 
     On a log scale give no lower limit of 0. `stepped` is for whole numbers that change at once, such as a ceiling. A
-    `table` legend shows the last and the largest value and suits a few lines, a `list` many, `none` a hundred.
+    `table` legend shows the last and the largest value and suits a few lines, `side` is one beside a wide graph, a
+    `list` suits many, `none` a hundred.
     """
     custom = {
         "drawStyle": "line",
@@ -46,7 +59,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
         "spanNulls": False,
         "stacking": {"mode": stack, "group": "A"},
         "thresholdsStyle": {"mode": "dashed" if marks else "off"},
-        "scaleDistribution": {"type": "log", "log": 10} if scale == "log" else {"type": "linear"},
+        "scaleDistribution": _SCALES[scale],
     }
     low, high = limits
     defaults = {
@@ -59,10 +72,8 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
         **({"thresholds": marks} if marks else {}),
         **({} if decimals is None else {"decimals": decimals}),
     }
-    calcs = ["lastNotNull", "max"] if legend == "table" else []
-    shown = {"showLegend": True, "displayMode": legend, "placement": "bottom", "calcs": calcs}
     options = {
-        "legend": _HIDDEN if legend == "none" else shown,
+        "legend": _LEGENDS[legend],
         "tooltip": {"mode": "multi", "sort": "desc", "maxHeight": 400},
     }
     return panel(

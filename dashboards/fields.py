@@ -19,6 +19,14 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
     "#999999",
 )
 STAGE_COLOURS: Final = {"client": PURPLE, "queue": VERMILION, "prefill": GREEN, "decode": BLUE, "other": GREY}
+CAUSE_COLOURS: Final = {
+    "caller": PURPLE,
+    "deferred": SKY,
+    "kv_cache": ORANGE,
+    "sequence_slots": VERMILION,
+    "prefill_budget": GREEN,
+    "unknown": GREY,
+}
 GOOD, WARN, BAD, NEUTRAL = BLUE, ORANGE, VERMILION, GREY
 
 

@@ -99,6 +99,11 @@ def panel(kind: str, id_: int, title: str, description: str, **rest: Any) -> Any
     )
 
 
+def repeated(one: Any, variable: str) -> Any:
+    """The panel once per chosen value of the variable, two in a line; it needs a line of its own."""
+    return attrs.evolve(one, repeat=g.Repeat("h", variable, 2))
+
+
 def datasource() -> Any:
     """The variable that every panel takes its data source from."""
     return _Variable(name="datasource", label="Data source", type="datasource", query="prometheus")

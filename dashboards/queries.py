@@ -8,6 +8,7 @@ from tidegauge.catalogue import labels as lb
 # A backend is what vLLM's own boards call an instance: with their names for the variables, links work both ways.
 FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEET: "$fleet"}
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
+_NATIVE: Final = ("instance", "pod")
 _ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
 
 
@@ -30,6 +31,20 @@ def select(series: Series | Recorded, **labels: str) -> str:
         if name in series.labels and name in side and name not in labels
     ]
     return f"{series.name}{{{', '.join((*given, *filters))}}}"
+
+
+def buckets(series: Series) -> str:
+    """A selector of the buckets of one of our histograms."""
+    return select(series).replace("{", "_bucket{", 1)
+
+
+def native(build: str) -> str:
+    """Series of vLLM itself, of the chosen models and backends, in an expression where `%s` stands for the braces.
+
+    A scrape calls a backend `instance` or `pod`, so both are read; `or` keeps a series that matches both once.
+    """
+    filters = (f'{{{lb.MODEL_NAME}=~"$model_name", {label}=~"$instance"}}' for label in _NATIVE)
+    return " or ".join(build % one for one in filters)
 
 
 def by(aggregation: str, expr: str, *labels: str) -> str:

@@ -35,5 +35,6 @@ local validate = import 'lib/validate.libsonnet';
   prometheusRule:: kubernetes(config, self.prometheusRules.groups + self.prometheusAlerts.groups),
   grafanaDashboards+:: boards(config, {
     'latency.json': import '../dashboards/json/latency.json',
+    'waves.json': import '../dashboards/json/waves.json',
   }),
 }

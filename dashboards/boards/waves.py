@@ -1,0 +1,336 @@
+"""Board "Waves: what cuts a barrier": fan-out against ceilings, causes of waiting, waits on both sides, the limiter.
+
+One function per panel, in the order of the board.
+"""
+
+from typing import Final
+
+from dashboards import charts as c
+from dashboards import frame
+from dashboards import panels as p
+from dashboards.boards import callers
+from dashboards.boards.callers import NO_BARRIER, SOURCES
+from dashboards.fields import (
+    BAD,
+    BLUE,
+    CAUSE_COLOURS,
+    GOOD,
+    GREEN,
+    GREY,
+    NEUTRAL,
+    ORANGE,
+    PURPLE,
+    SKY,
+    STAGE_COLOURS,
+    VERMILION,
+    WARN,
+    Column,
+    Json,
+    Query,
+    coloured,
+    override,
+    state,
+    steps,
+)
+from dashboards.queries import buckets, by, native, otherwise, reads, select, weighted_mean
+from tidegauge import vllm
+from tidegauge.catalogue import Recorded, Series, places
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+
+TIMES: Final = "suffix:x"
+NO_CALLER: Final = "no caller reports"
+NOBODY: Final = "nobody waited, or no exporter"
+STATES: Final = {"inert": GOOD, "unmeasured": NEUTRAL, "clips": BAD}
+"""The more it needs a look the higher it counts, so that the largest of several fleets is the one to look at."""
+LINES: Final = {
+    "fan-out, median": BLUE,
+    "fan-out, p90": SKY,
+    "fan-out, max": GREY,
+    "ceiling, client": PURPLE,
+    "ceiling, server": VERMILION,
+    "fits, p90 prompt": GREEN,
+    "natural bound": ORANGE,
+}
+
+
+def board() -> Json:
+    """The board as Grafana's JSON."""
+    return frame.board(
+        places.WAVES,
+        "A barrier is a set of requests launched together, after which the caller waits for all of them. A ceiling "
+        "below its fan-out cuts it into waves. Barriers and causes of waiting come from the exporter.",
+        (_verdict(), _barriers(), _causes(), _waits(), callers.limiter(), callers.sources(), _backends()),
+    )
+
+
+def _preferred(series: Series, *labels: str, **given: str) -> str:
+    """What callers told, else what the servers' pages let infer, for each set of labels."""
+    return otherwise(*(by("max", select(series, source=source, **given), *labels) for source in SOURCES))
+
+
+def _verdict() -> p.Row:
+    return p.Row("Verdict", 5, ((_state(), 6), (_margin(), 4), (_deepest(), 4), (_largest_cause(), 5), (_seen(), 5)))
+
+
+def _states(*labels: str) -> str:
+    numbered = (f"({select(rc.CEILING_VERDICT, state=name)} == 1) * 0 + {number}" for number, name in enumerate(STATES))
+    return by("max", otherwise(*numbered), *labels)
+
+
+def _mappings() -> list[Json]:
+    return [state(number, name, colour) for number, (name, colour) in enumerate(STATES.items())]
+
+
+def _state() -> object:
+    return c.stat(
+        1,
+        "Do ceilings cut barriers",
+        "Clips: some barriers have a larger fan-out than the ceiling. Inert: not even the largest one reaches it. "
+        "Unmeasured: no barrier seen. The caller's ceiling is `client`, the servers' sequence slots are `server`. Of "
+        f"several fleets, the one that needs a look. {reads(rc.CEILING_VERDICT)}",
+        "none",
+        Query(_states(lb.CEILING), "{{ceiling}}"),
+        mappings=_mappings(),
+        named=True,
+        no_value="no ceiling known",
+    )
+
+
+def _margin() -> object:
+    return c.stat(
+        2,
+        "Margin",
+        "The tightest ceiling over the natural bound, which is the largest fan-out. Below 1 it cuts the largest "
+        f"barriers; from 1 on it never binds. {reads(rc.CEILING_MARGIN)}",
+        TIMES,
+        Query(f"bottomk(1, {by('min', select(rc.CEILING_MARGIN), lb.CEILING)})", "{{ceiling}}", instant=True),
+        thresholds=steps((None, NEUTRAL), (0, BAD), (1, GOOD)),
+        named=True,
+        decimals=2,
+        no_value=NO_BARRIER,
+    )
+
+
+def _deepest() -> object:
+    return c.stat(
+        3,
+        "Waves",
+        "Per barrier, in the median, under the ceiling that cuts deepest. One wave is none: all requests of the "
+        f"barrier start at once. {reads(ex.BARRIER_WAVES)}",
+        "none",
+        Query(f"topk(1, {_preferred(ex.BARRIER_WAVES, lb.CEILING, stat='median')})", "{{ceiling}}", instant=True),
+        thresholds=steps((None, NEUTRAL), (1, GOOD), (1.5, BAD)),
+        named=True,
+        no_value=NO_BARRIER,
+    )
+
+
+def _waiting() -> str:
+    return otherwise(*(by("sum", select(one), lb.CAUSE) for one in (rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)))
+
+
+def _largest_cause() -> object:
+    return c.stat(
+        4,
+        "Cause of waiting",
+        "The largest one, and its share of all seconds waited in the last 5 minutes, before the servers and in them. "
+        f"{reads(rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)}",
+        "percentunit",
+        Query(f"topk(1, ({_waiting()}) / on () group_left () (sum({_waiting()}) > 0))", "{{cause}}", instant=True),
+        named=True,
+        decimals=0,
+        no_value=NOBODY,
+    )
+
+
+def _seen() -> object:
+    return c.stat(
+        5,
+        "Barriers seen",
+        "In 5 minutes. How sure the figures are: callers tell barriers exactly, the servers' pages show them at the "
+        f"poll interval. {reads(ex.BARRIERS)}",
+        "none",
+        Query(by("sum", f"increase({select(ex.BARRIERS)}[5m])", lb.SOURCE), "{{source}}"),
+        named=True,
+        decimals=0,
+        no_value=NO_BARRIER,
+    )
+
+
+def _barriers() -> p.Row:
+    return p.Row(
+        "Barriers against the ceilings",
+        10,
+        ((p.repeated(_fan_out(), lb.FLEET), 24), (_waves(), 8), (_clipped(), 8), (_timeline(), 8)),
+    )
+
+
+def _fan_out() -> object:
+    capacity = select(rc.FLEET_CAPACITY, basis="p90_prompt")
+    return c.graph(
+        6,
+        "Fan-out, ceilings and what fits: $fleet",
+        "A ceiling below the fan-out cuts barriers into waves; one above the natural bound never binds. What fits is "
+        "the KV cache and the slots in requests of the p90 prompt: a ceiling above it makes the servers queue. Fan-out "
+        "is told by callers, else inferred. "
+        f"{reads(ex.BARRIER_FANOUT, rc.CEILING, rc.FLEET_CAPACITY, rc.NATURAL_BOUND)}",
+        "none",
+        [
+            Query(_preferred(ex.BARRIER_FANOUT, lb.STAT), "fan-out, {{stat}}"),
+            Query(by("max", select(rc.CEILING), lb.CEILING), "ceiling, {{ceiling}}"),
+            Query(by("max", capacity), "fits, p90 prompt"),
+            Query(by("max", select(rc.NATURAL_BOUND)), "natural bound"),
+        ],
+        overrides=[
+            *coloured(LINES),
+            *(override(name, custom__lineWidth=3) for name in LINES if name.startswith("ceiling")),
+        ],
+        scale="log2",
+        limits=(1, None),
+        stepped=True,
+        legend="side",
+        no_value=NO_BARRIER,
+    )
+
+
+def _waves() -> object:
+    return c.graph(
+        7,
+        "Waves per barrier, median and most",
+        f"Fan-out over the ceiling, rounded up, for each kind of ceiling. {reads(ex.BARRIER_WAVES)}",
+        "none",
+        [
+            Query(
+                _preferred(ex.BARRIER_WAVES, lb.FLEET, lb.CEILING, stat=stat), f"{{{{fleet}}}} {{{{ceiling}}}}, {name}"
+            )
+            for stat, name in (("median", "median"), ("max", "most"))
+        ],
+        limits=(1, None),
+        stepped=True,
+        no_value=NO_BARRIER,
+    )
+
+
+def _clipped() -> object:
+    return c.graph(
+        8,
+        "Clipped barriers",
+        "Share of the barriers with a fan-out above the ceiling. 0 means that the ceiling never bound in the window. "
+        f"{reads(rc.CLIPPED)}",
+        "percentunit",
+        [Query(select(rc.CLIPPED), "{{fleet}} {{ceiling}}")],
+        limits=(0, 1),
+        no_value=NO_BARRIER,
+    )
+
+
+def _timeline() -> object:
+    return c.timeline(
+        9,
+        "State of the ceilings",
+        "Clips is to be mended where the servers have room; inert means that what limits is elsewhere. "
+        f"{reads(rc.CEILING_VERDICT)}",
+        [Query(_states(lb.FLEET, lb.CEILING), "{{fleet}} {{ceiling}}")],
+        _mappings(),
+        no_value="no ceiling known",
+    )
+
+
+def _causes() -> p.Row:
+    return p.Row("Why requests wait", 9, ((_by_cause(), 14), (_hidden(), 10)))
+
+
+def _by_cause() -> object:
+    return c.graph(
+        10,
+        "Requests waiting, by cause",
+        "Seconds waited per second, which is the mean number of requests that wait. `caller` waits for the caller's "
+        "own slot and no server sees it; the others wait in a server: raise `max_num_seqs` only where it is "
+        f"`sequence_slots`. {reads(rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)}",
+        "none",
+        [Query(by("sum", select(one), lb.CAUSE), "{{cause}}") for one in (rc.FLEET_WAITING_CAUSE, rc.WAITING_CAUSE)],
+        stack="normal",
+        overrides=coloured(CAUSE_COLOURS),
+        decimals=1,
+        no_value=NOBODY,
+    )
+
+
+def _hidden() -> object:
+    return c.graph(
+        11,
+        "Decode, and the wait hidden in it",
+        "A preempted request waits again, and vLLM books that as decode. The hidden wait is an estimate, per finished "
+        "request; without preemptions there is none and no line. "
+        f"{reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.HIDDEN_WAIT)}",
+        "s",
+        [
+            Query(weighted_mean(select(rc.STAGE_MEAN, stage="decode"), select(rc.WINDOW_REQUESTS)), "decode"),
+            Query(
+                f"{by('sum', by('max', select(ex.HIDDEN_WAIT), lb.BACKEND))} / (sum({select(rc.WINDOW_REQUESTS)}) > 0)",
+                "hidden wait, estimated",
+            ),
+        ],
+        overrides=coloured({"decode": STAGE_COLOURS["decode"], "hidden wait, estimated": ORANGE}),
+    )
+
+
+def _waits() -> p.Row:
+    return p.Row("How long they wait", 10, ((_server_waits(), 12), (_caller_waits(), 12)))
+
+
+def _server_waits() -> object:
+    name = f"vllm:{vllm.QUEUE}_bucket"
+    return c.heatmap(
+        12,
+        "Wait in the servers' queue",
+        "Requests by the time they queued, in the servers' own buckets; below the lowest edge nothing is known. Two "
+        f"dark bands are two waves. Choose one backend where servers have other buckets. Reads `{name}`.",
+        "s",
+        Query(by("sum", native(f"increase({name}%s[$__rate_interval])"), "le")),
+    )
+
+
+def _caller_waits() -> object:
+    name = f"{ex.CALLER_WAIT.name}_bucket"
+    return c.heatmap(
+        13,
+        "Wait for the caller's slot",
+        f"Requests by the time their caller's limiter held them back, before any server saw them. Reads `{name}`.",
+        "s",
+        Query(by("sum", f"increase({buckets(ex.CALLER_WAIT)}[$__rate_interval])", "le")),
+        no_value=NO_CALLER,
+    )
+
+
+def _backends() -> p.Row:
+    return p.Row("Which backend makes them wait", 9, ((_by_backend(), 24),), folded=True)
+
+
+def _by_backend() -> object:
+    def per_backend(series: Recorded, **labels: str) -> str:
+        return by("max", select(series, **labels), lb.BACKEND)
+
+    causes = [cause for cause in lb.CAUSES if cause != lb.CALLER]
+    return c.table(
+        19,
+        "Requests waiting in each backend, by cause",
+        f"Seconds waited per second over 5 minutes, and the mean wait of the late ones. "
+        f"{reads(rc.WAITING_CAUSE, rc.LATE_RATIO, rc.LATE_SECONDS)}",
+        (lb.BACKEND,),
+        [
+            Column(
+                "all causes",
+                by("sum", select(rc.WAITING_CAUSE), lb.BACKEND),
+                "none",
+                ((None, "transparent"), (1, WARN)),
+            ),
+            *(Column(cause, per_backend(rc.WAITING_CAUSE, cause=cause), "none") for cause in causes),
+            Column("late", per_backend(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
+            Column("late by", per_backend(rc.LATE_SECONDS, where=lb.SERVER), "s"),
+        ],
+        sort=("all causes", True),
+        no_value=NOBODY,
+    )
