@@ -95,6 +95,7 @@ def _dashboards(add: _Add) -> None:
     push.add_argument("--ca-file", metavar="FILE", help="authorities that may sign Grafana's certificate, PEM")
     push.set_defaults(command=PUSH)
     for command in (render, push):
+        command.add_argument("--runbooks", metavar="URL", help="where the runbooks are, if not at the default address")
         command.add_argument(
             "--boards", metavar="DIR", help="the boards' files, where they are not found by themselves"
         )

@@ -226,7 +226,7 @@ def _render(arguments: argparse.Namespace) -> int:
 
 
 def _render_boards(arguments: argparse.Namespace) -> int:
-    found = boards.read(boards.folder(arguments.boards))
+    found = _boards(arguments)
     if arguments.format == "kubernetes":
         made = configmaps.configmaps(found, arguments.folder or configmaps.DEFAULT_FOLDER)
         files = {"dashboards.yaml": rules.as_yaml("tidegauge dashboards render", *made)}
@@ -236,6 +236,11 @@ def _render_boards(arguments: argparse.Namespace) -> int:
         files = {board.file: boards.as_json(board) for board in found}
     _write(files, Path(arguments.out))
     return 0
+
+
+def _boards(arguments: argparse.Namespace) -> tuple[boards.Board, ...]:
+    found, runbooks = boards.read(boards.folder(arguments.boards)), arguments.runbooks
+    return found if runbooks is None else tuple(boards.with_runbooks(one, runbooks.rstrip("/")) for one in found)
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:
@@ -248,7 +253,7 @@ def _write(files: Mapping[str, str], folder: Path) -> None:
 def _push(arguments: argparse.Namespace) -> int:
     if arguments.folder is not None and not arguments.folder.strip():
         raise UsageError("--folder: expected a name, found none")
-    found = boards.read(boards.folder(arguments.boards))
+    found = _boards(arguments)
     at, token = client.address(arguments.grafana), read_token(arguments.token_file)
     voices = Voices(print, lambda line: print(f"tidegauge: {line}", file=sys.stderr))
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tidegauge import cli, shipped
+from tidegauge.catalogue import places
 from tidegauge.grafana import boards, configmaps
 from tidegauge.grafana.boards import Board, BoardsError
 
@@ -74,6 +75,30 @@ class TestReading:
 
         with pytest.raises(BoardsError, match=r"again\.json and own\.json have the same uid, tide_Own"):
             boards.read(place)
+
+
+class TestRunbooks:
+    def test_links_lead_where_asked(self):
+        """The constant that links are made of is set, as text and value; all else stays."""
+        variable = {"name": "runbooks", "type": "constant", "query": "a", "current": {"text": "a", "value": "a"}}
+        other = {"name": "cut", "query": "a", "current": {}}
+        board = Board("own.json", "own", "Own", BOARD | {"templating": {"list": [other, variable], "enable": True}})
+        set_ = variable | {"query": "http://wiki/x", "current": {"text": "http://wiki/x", "value": "http://wiki/x"}}
+
+        made = boards.with_runbooks(board, "http://wiki/x")
+
+        assert BOARD | {"templating": {"list": [other, set_], "enable": True}} == made.content
+        assert "a" == variable["query"]
+
+    def test_every_shipped_board_has_them(self, tmp_path):
+        """And no other address of theirs is left in any file."""
+        arguments = ["dashboards", "render", "--runbooks", "https://wiki.example/runbooks/", "-o", str(tmp_path)]
+        assert 0 == cli.main(arguments)
+
+        for path in tmp_path.iterdir():
+            text = path.read_text(encoding="utf-8")
+            assert '"query": "https://wiki.example/runbooks"' in text, path
+            assert places.RUNBOOKS not in text
 
 
 class TestConfigMaps:

@@ -136,7 +136,7 @@ def test_what_is_told(there, asked, done, dry):
     [
         (None, 400, "", "bad", "u: 400: bad"),
         (None, 400, "", "", "u: 400: no reason given"),
-        (None, 403, "", "no", "u: 403: the token may not save boards in General (dashboards:create): no"),
+        (None, 403, "", "no", "u: 403: the token may not save boards in General (dashboards:create) (no)"),
         (present(), 403, "", "", "u: 403: the token may not save boards in Here (dashboards:write)"),
         (None, 412, "plugin-dashboard", "of X", "u: 412: of X"),
     ],

@@ -14,6 +14,7 @@ Json = dict[str, Any]
 
 FOLDER: Final = "dashboards/json"
 _LARGEST: Final = 16 * 1024 * 1024
+_RUNBOOKS: Final = "runbooks"
 _UID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -57,6 +58,18 @@ def read(place: Path) -> tuple[Board, ...]:
             raise BoardsError(f"{place}: {files[board.uid]} and {board.file} have the same uid, {board.uid}")
         files[board.uid] = board.file
     return found
+
+
+def with_runbooks(board: Board, url: str) -> Board:
+    """The board with its links to runbooks leading to *url*: it holds their address as a constant variable."""
+    templating = board.content.get("templating", {})
+    variables = [
+        one | {"query": url, "current": one["current"] | {"text": url, "value": url}}
+        if one.get("name") == _RUNBOOKS
+        else one
+        for one in templating.get("list", [])
+    ]
+    return attrs.evolve(board, content=board.content | {"templating": templating | {"list": variables}})
 
 
 def as_json(board: Board) -> str:

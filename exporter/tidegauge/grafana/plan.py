@@ -143,4 +143,4 @@ def refusal(step: Step, status: int, code: str, said: str) -> str:
     needed = "dashboards:write" if step.present else "dashboards:create"
     if status == 403:
         why = f"the token may not save boards in {step.folder.title} ({needed})"
-    return f"{step.board.uid}: {status}: {f'{why}: {said}' if why and said else why or said or 'no reason given'}"
+    return f"{step.board.uid}: {status}: {f'{why} ({said})' if why and said else why or said or 'no reason given'}"
