@@ -1,0 +1,107 @@
+"""Panels that a hundred backends fit into: the few that are farthest from the others, and the median of their fleet.
+
+Which backends are drawn is decided once for the whole time range, by their mean over it: no line comes and goes.
+The median is that of the whole fleet, whichever of its backends are chosen.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dashboards import charts as c
+from dashboards.fields import GREY, Json, Query
+from dashboards.queries import by, reads, select
+from tidegauge.catalogue import Recorded
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+
+DRAWN: Final = 6
+_RANGE: Final = "[$__range] @ end()"
+_SUBJECT: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
+_WHOLE: Final = {lb.BACKEND: "~.+", lb.MODEL_NAME: "~.+"}
+"""Every backend of the chosen fleets, chosen or not."""
+
+
+def in_fleet(value: str, member: str) -> str:
+    """The value of backends and models with the fleet of each."""
+    return f"{value} * {_SUBJECT} group_left ({lb.FLEET}) {member}"
+
+
+def median(series: Recorded, **labels: str) -> str:
+    """The median over the backends of each fleet that a chosen backend belongs to."""
+    whole = in_fleet(select(series, **_WHOLE, **labels), select(rc.FLEET_MEMBER, **_WHOLE))
+    return f"{_middle(whole)} and on ({lb.FLEET}) {select(rc.FLEET_MEMBER)}"
+
+
+def farthest(series: Recorded, **labels: str) -> str:
+    """The chosen backends whose mean over the time range is farthest from their fleet's median, `DRAWN` at most."""
+    chosen = in_fleet(_mean(select(series, **labels)), _last(select(rc.FLEET_MEMBER)))
+    whole = in_fleet(_mean(select(series, **_WHOLE, **labels)), _last(select(rc.FLEET_MEMBER, **_WHOLE)))
+    distance = f"abs({chosen} - on ({lb.FLEET}) group_left () {_middle(whole)})"
+    return f"{select(series, **labels)} and {_SUBJECT} topk({DRAWN}, {distance})"
+
+
+def of_median(series: Recorded) -> str:
+    """Each chosen backend's value over its fleet's median, of a series that has the fleet."""
+    return f"{select(series)} / on ({lb.FLEET}) group_left () {_middle(select(series, **_WHOLE))}"
+
+
+def graph(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    unit: str,
+    series: Recorded,
+    *,
+    limits: tuple[float | None, float | None] = (0, None),
+    marks: Json | None = None,
+    no_value: str = c.NOTHING,
+    **labels: str,
+) -> Any:
+    """The farthest backends as coloured lines over the median in grey.
+
+    With `DRAWN` backends or fewer, each has the same colour in all such panels; with more, each panel has its own.
+    """
+    return c.graph(
+        id_,
+        title,
+        f"{description} {reads(series, rc.FLEET_MEMBER)}",
+        unit,
+        [
+            Query(median(series, **labels), f"median of {{{{{lb.FLEET}}}}}"),
+            Query(farthest(series, **labels), "{{backend}}"),
+        ],
+        overrides=_look(),
+        limits=limits,
+        marks=marks,
+        legend="list",
+        no_value=no_value,
+    )
+
+
+def named(worst: str, figure: str, *labels: str) -> str:
+    """The figure of the fleet whose backends differ most, under the name of the backend that is the odd one out."""
+    return f"topk(1, {worst} * 0 + on ({', '.join(labels)}) group_left () {figure})"
+
+
+def _look() -> Sequence[Json]:
+    thick = {"color": {"mode": "fixed", "fixedColor": GREY}, "custom.lineWidth": 6}
+    return (
+        # Fills of ten lines that lie close together make one dark area.
+        {"matcher": {"id": "byType", "options": "number"}, "properties": [{"id": "custom.fillOpacity", "value": 0}]},
+        {
+            "matcher": {"id": "byRegexp", "options": "/^median of /"},
+            "properties": [{"id": key, "value": value} for key, value in thick.items()],
+        },
+    )
+
+
+def _middle(value: str) -> str:
+    return by("quantile", f"0.5, {value}", lb.FLEET)
+
+
+def _mean(selector: str) -> str:
+    return f"avg_over_time({selector}{_RANGE})"
+
+
+def _last(selector: str) -> str:
+    return f"last_over_time({selector}{_RANGE})"
