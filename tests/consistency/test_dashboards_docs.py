@@ -1,0 +1,55 @@
+"""docs/dashboards.md knows every variable of the boards, every option of the commands, and leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidegauge.arguments import parser
+from tidegauge.grafana import boards
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/dashboards.md").read_text(encoding="utf-8")
+VARIABLES = {
+    variable["name"]: variable.get("label", "hidden")
+    for board in boards.read(ROOT / boards.FOLDER)
+    for variable in board.content["templating"]["list"]
+}
+
+
+def options(*command):
+    """The long options of a command, from its help."""
+    found = parser()
+    for word in command:
+        (found,) = [
+            action.choices[word]
+            for action in found._actions
+            if isinstance(action.choices, dict) and word in action.choices
+        ]
+    return {option for action in found._actions for option in action.option_strings if option.startswith("--")}
+
+
+@pytest.mark.parametrize("name", sorted(VARIABLES))
+def test_a_variable_is_explained(name):
+    """By its name and its label, as a user sees it."""
+    assert f"| `{name}` | {VARIABLES[name]} |" in PAGE
+
+
+@pytest.mark.parametrize("command", ["push", "render"])
+def test_options_are_explained(command):
+    """Every one of them is on the page."""
+    asked = options("dashboards", command) - {"--help"}
+
+    assert len(asked) > 3
+    assert set() == {option for option in asked - {"--out"} if f"`{option}" not in PAGE and f" {option} " not in PAGE}
+
+
+def test_links_lead_somewhere():
+    """To a file of the repository, and to a heading of it."""
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", PAGE)
+    assert len(links) > 5
+    for path, heading in links:
+        target = (ROOT / "docs" / path).resolve()
+        assert target.exists(), path
+        titles = re.findall("^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+        assert not heading or heading in {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}
