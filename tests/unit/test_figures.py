@@ -6,6 +6,7 @@ from tests.builders import LENGTH_EDGES, config, figures, histogram, lifetime, m
 from tests.fleets import backend, callers, fleet_of
 from tidegauge import vllm
 from tidegauge.catalogue.thresholds import DEFAULTS, SOURCES_DISAGREE
+from tidegauge.derive.capacity import Fact
 from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned, StartupFacts
 from tidegauge.state.backend import Backend, BackendState
@@ -175,19 +176,19 @@ class TestLengths:
         few = lifetime("b", page(self.lengths(19), start=2.0))
         found = figures(one, few).backends
 
-        assert (95_000.0, None) == (found[0].p90_prompt, found[1].p90_prompt)
+        assert (Fact(95_000.0, "metrics"), None) == (found[0].p90_prompt, found[1].p90_prompt)
 
     def test_pinned_p90_prompt_wins(self):
         """The operator's own figure."""
         one = lifetime(Backend("a", p90_prompt=77.0), page(self.lengths(100)))
 
-        assert 77.0 == figures(one).backends[0].p90_prompt
+        assert Fact(77.0, "config") == figures(one).backends[0].p90_prompt
 
     def test_of_several_models_the_longest_prompts_count(self):
         """One KV cache serves all."""
         one = lifetime("a", merged(page(self.lengths(50, 900.0), model="x"), page(self.lengths(50, 9000.0), model="y")))
 
-        assert 9500.0 == figures(one).backends[0].p90_prompt
+        assert Fact(9500.0, "metrics") == figures(one).backends[0].p90_prompt
 
     def test_p90_output_is_what_a_request_holds_besides(self):
         """1,000,000 / (95,000 + 190)."""
@@ -205,7 +206,7 @@ class TestLengths:
         (found,) = figures(state, now=3200.0).backends
 
         assert None is found.models[0].stages
-        assert 95_000.0 == found.p90_prompt
+        assert Fact(95_000.0, "metrics") == found.p90_prompt
 
 
 class TestFacts:

@@ -92,6 +92,13 @@ MAX_BATCHED_TOKENS = _series(
     "max_num_batched_tokens", "gauge", "Token budget of one engine step.", lb.BACKEND, lb.SOURCE
 )
 MAX_MODEL_LEN = _series("max_model_len_tokens", "gauge", "Longest context a request may have.", lb.BACKEND, lb.SOURCE)
+P90_PROMPT = _series(
+    "p90_prompt_tokens",
+    "gauge",
+    "Prompt length that request capacity counts with: configured, else the p90 over the long window.",
+    lb.BACKEND,
+    lb.SOURCE,
+)
 REQUEST_CAPACITY = _series(
     "request_capacity",
     "gauge",

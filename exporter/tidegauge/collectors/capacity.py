@@ -1,12 +1,14 @@
 """What a backend can hold, and where the figure came from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
+from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.collectors.families import by_label, family
+from tidegauge.derive.capacity import Fact
 from tidegauge.derive.figures import Figures
 
 
@@ -19,10 +21,8 @@ def collect(figures: Figures) -> Iterator[Metric]:
         (ex.MAX_BATCHED_TOKENS, "max_num_batched_tokens"),
         (ex.MAX_MODEL_LEN, "max_model_len"),
     ):
-        known = [(getattr(fact, name), labels) for fact, labels in facts]
-        yield family(
-            series, [({**labels, lb.SOURCE: fact.source}, fact.value) for fact, labels in known if fact is not None]
-        )
+        yield _sourced(series, [(labels, getattr(fact, name)) for fact, labels in facts])
+    yield _sourced(ex.P90_PROMPT, [({lb.BACKEND: one.name}, one.p90_prompt) for one in figures.backends])
     yield family(
         ex.KV_DISAGREE,
         [(labels, float(fact.kv_disagree)) for fact, labels in facts if fact.kv_disagree is not None],
@@ -38,4 +38,11 @@ def collect(figures: Figures) -> Iterator[Metric]:
     yield family(
         ex.NARROWEST_REQUEST_CAPACITY,
         [row for one in figures.fleets for row in by_label({lb.FLEET: one.name}, lb.BASIS, one.narrowest)],
+    )
+
+
+def _sourced(series: Series, facts: Iterable[tuple[Mapping[str, str], Fact | None]]) -> Metric:
+    """The series with one row per known fact, which says where it came from."""
+    return family(
+        series, [({**labels, lb.SOURCE: fact.source}, fact.value) for labels, fact in facts if fact is not None]
     )

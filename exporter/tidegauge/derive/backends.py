@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from tidegauge import vllm
-from tidegauge.derive.capacity import Evidence, ServerFacts, request_capacity, server_facts
+from tidegauge.derive.capacity import Evidence, Fact, ServerFacts, first_known, request_capacity, server_facts
 from tidegauge.derive.quantiles import observed, quantile
 from tidegauge.derive.queueing import Limits, QueueSplit, split_of
 from tidegauge.derive.settings import Settings
@@ -39,7 +39,7 @@ class BackendFigures:
     history: BackendHistory
     models: tuple[ModelFigures, ...]
     facts: ServerFacts
-    p90_prompt: float | None
+    p90_prompt: Fact | None
     capacity: Mapping[str, float]
     prefix_hit: float | None
     preemptions: float
@@ -79,14 +79,17 @@ def backend_figures(history: BackendHistory, settings: Settings, twin_of: str | 
     """Everything of one backend; *begin* is the unix time at which the window begins."""
     facts = server_facts(evidence_of(history), settings.disagree)
     minimum = settings.limits.min_requests
-    p90_prompt = history.backend.p90_prompt or _p90(history, vllm.PROMPT_LENGTH, minimum)
+    p90_prompt = first_known(
+        ("config", history.backend.p90_prompt), ("metrics", _p90(history, vllm.PROMPT_LENGTH, minimum))
+    )
+    p90_output = _p90(history, vllm.OUTPUT_LENGTH, minimum)
     hits, queries = history.totals.counter(vllm.PREFIX_HITS), history.totals.counter(vllm.PREFIX_QUERIES)
     return BackendFigures(
         history=history,
         models=tuple(_model(history, model, settings.limits, begin) for model in history.models),
         facts=facts,
         p90_prompt=p90_prompt,
-        capacity=request_capacity(facts, p90_prompt, _p90(history, vllm.OUTPUT_LENGTH, minimum)),
+        capacity=request_capacity(facts, p90_prompt.value if p90_prompt else None, p90_output),
         prefix_hit=hits / queries if queries > 0 else None,
         preemptions=history.totals.counter(vllm.PREEMPTIONS),
         waiting_seconds={key.extra: value for key, value in history.totals.counters.items() if key.family == WAITED},

@@ -108,7 +108,7 @@ def server_facts(evidence: Evidence, disagree: float = th.SOURCES_DISAGREE.value
         kv_from_metrics(evidence.configs, evidence.engines),
         kv_from_blocks(evidence.configs),
     )
-    kv = _first(
+    kv = first_known(
         ("config", pinned.kv_cache_capacity_tokens), ("metrics", labelled), ("log", printed), ("metrics", blocks)
     )
     # Blocks x size is known to be off for some models: it is no witness against a better source.
@@ -116,18 +116,18 @@ def server_facts(evidence: Evidence, disagree: float = th.SOURCES_DISAGREE.value
     return ServerFacts(
         kv_tokens=kv,
         kv_disagree=max(witnesses) - min(witnesses) > disagree * min(witnesses) if witnesses else None,
-        max_num_seqs=_first(
+        max_num_seqs=first_known(
             ("config", pinned.max_num_seqs),
             ("log", _times(log.max_num_seqs, ranks)),
             ("server_info", _times(served.max_num_seqs, ranks)),
             ("observed", evidence.observed_seqs),
         ),
-        max_num_batched_tokens=_first(
+        max_num_batched_tokens=first_known(
             ("config", pinned.max_num_batched_tokens),
             ("log", log.max_num_batched_tokens),
             ("server_info", served.max_num_batched_tokens),
         ),
-        max_model_len=_first(
+        max_model_len=first_known(
             ("config", pinned.max_model_len), ("log", log.max_model_len), ("server_info", served.max_model_len)
         ),
     )
@@ -158,7 +158,8 @@ def _capped(requests: float, slots: float | None) -> float:
     return float(requests if slots is None else min(requests, slots))
 
 
-def _first(*candidates: tuple[str, float | None]) -> Fact | None:
+def first_known(*candidates: tuple[str, float | None]) -> Fact | None:
+    """The first of the sources, the most trusted first, that gives a figure."""
     return next((Fact(float(value), source) for source, value in candidates if value), None)
 
 

@@ -77,7 +77,7 @@ def _backend(backend: BackendFigures) -> Document:
         "max_num_seqs": _fact(backend.facts.max_num_seqs),
         "max_num_batched_tokens": _fact(backend.facts.max_num_batched_tokens),
         "max_model_len": _fact(backend.facts.max_model_len),
-        "p90_prompt_tokens": backend.p90_prompt,
+        "p90_prompt_tokens": backend.p90_prompt.value if backend.p90_prompt else None,
         "request_capacity": dict(backend.capacity),
         "prefix_hit": backend.prefix_hit,
         "preemptions": backend.preemptions,
