@@ -67,6 +67,21 @@ def coloured(colours: Mapping[str, str]) -> list[Json]:
     """One fixed colour per series name."""
     return [override(name, color={"mode": "fixed", "fixedColor": colour}) for name, colour in colours.items()]
 
+def override_all(pattern: str, **properties: Any) -> Json:
+    """The same for every series whose name the regular expression finds."""
+    return {**override("", **properties), "matcher": {"id": "byRegexp", "options": f"/{pattern}/"}}
+
+
+def dashed(pattern: str, colour: str) -> Json:
+    """Series that say where something ought to be rather than where it is: targets, ceilings, objectives."""
+    return override_all(
+        pattern,
+        color={"mode": "fixed", "fixedColor": colour},
+        custom__lineStyle={"fill": "dash", "dash": [10, 8]},
+        custom__fillOpacity=0,
+    )
+
+
 
 def state(value: float, text: str, colour: str) -> Json:
     """What to show instead of the number."""

@@ -36,5 +36,6 @@ local validate = import 'lib/validate.libsonnet';
   grafanaDashboards+:: boards(config, {
     'latency.json': import '../dashboards/json/latency.json',
     'waves.json': import '../dashboards/json/waves.json',
+    'slo.json': import '../dashboards/json/slo.json',
   }),
 }
