@@ -101,8 +101,11 @@ class TestNoGrafana:
     @pytest.mark.parametrize(
         ("to", "says"),
         [
-            ("/login", "found a redirect to a login page, http://127.0.0.1:"),
-            ("https://sso.example/auth?secret=1", "found a redirect to a login page, https://sso.example/auth\n"),
+            ("/login", "found a redirect to what looks like a login page, http://127.0.0.1:"),
+            (
+                "https://sso.example/auth?secret=1",
+                "found a redirect to what looks like a login page, https://sso.example/auth\n",
+            ),
             ("/grafana/api/health", "/grafana/\n"),
             ("https://grafana.example/api/health", "give --grafana https://grafana.example/\n"),
             ("/elsewhere", "found a redirect to http://127.0.0.1:"),

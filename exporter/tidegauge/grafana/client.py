@@ -196,7 +196,7 @@ class Grafana:
         seen = self._clean(shown(str(to)))
         if to.path.endswith("/" + path):
             return f"{url}: redirects to {seen}; give --grafana {seen.removesuffix(path)}"
-        login = "a login page, " if "login" in to.path.casefold() or to.host != url.host else ""
+        login = "what looks like a login page, " if "login" in to.path.casefold() or to.host != url.host else ""
         return f"{url}: expected an answer of Grafana, found a redirect to {login}{seen}"
 
     def _stranger(self, path: str, found: str, status: int = 200) -> GrafanaError:
