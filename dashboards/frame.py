@@ -16,6 +16,8 @@ from tidegauge.catalogue.places import Board
 
 OURS: Final = 'alertname=~"(Vllm|Tidegauge).+"'
 _FIRING: Final = f'ALERTS{{alertstate="firing", {OURS}}}'
+_FIRED: Final = f"{_FIRING} unless {_FIRING} offset 1m"
+"""Their first minute: an alert that fires for hours would lie over the whole graph."""
 _RESTARTED: Final = (
     f"sum by ({lb.BACKEND}) (increase({ex.RESTARTS.name}[2m])) > 0"
     f" or (sum by (instance) (resets(vllm:{vllm.FINISHED}[2m])) > 0 unless on () {ex.BACKEND_UP.name})"
@@ -39,7 +41,7 @@ def board(
         variables=[p.datasource(), *_chosen(by), *extra, p.constant("runbooks", places.RUNBOOKS)],
         rows=rows,
         annotations=[
-            p.annotation("Alerts", _FIRING, VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
+            p.annotation("Alerts", _FIRED, VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
             p.annotation("Restarts", _RESTARTED, BLUE, "restart", "{{backend}} {{instance}}"),
         ],
         links=_links(which),
@@ -96,5 +98,6 @@ def alerts(id_: int, *names: str) -> Any:
         ],
         sort=("severity", False),
         links={"alertname": data_link("Runbook", "${runbooks}/${__value.text}.md")},
+        widths={"alertname": 230},
         no_value="no alert fires",
     )
