@@ -2,6 +2,7 @@
 local alert = import '../mixin/lib/alert.libsonnet';
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
+local exported = catalogue.exported;
 local recorded = catalogue.recorded;
 
 local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end }}' % [label, present, missing];
@@ -20,38 +21,28 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
     groups+: [{
       name: 'tidegauge-health-alerts',
       rules: [
-        {
-          board:: 'bottleneck',
-          alert: 'VllmAdmissionStalled',
+        a.critical(
+          'VllmAdmissionStalled',
           // Gauges and token counters only: the per-request histograms stand still as well, and would still show the past.
-          expr: '%s > 0 and %s == 0' % [recorded.in_flight, recorded.progress],
-          'for': config.holds.VllmAdmissionStalled,
-          labels: { severity: 'critical' },
-          annotations: {
-            summary: '{{ $labels.model_name }} on {{ $labels.backend }}: {{ $value }} requests are held and nothing moves.',
-            description: 'No token was computed and no request finished for minutes while requests run or wait. Latency figures show the past: '
-                         + "they move only when a request finishes. Look first at the server's log for an engine that died or hangs, then at the "
-                         + 'GPUs, then at what the requests wait for (remote KV, grammar).',
-          },
-        },
-        {
-          board:: 'skew',
-          alert: 'VllmBackendDown',
+          '%s > 0 and %s == 0' % [recorded.in_flight, recorded.progress],
+          alert.model + ': {{ $value }} requests are held and nothing moves.',
+          'No token was computed and no request finished for minutes while requests run or wait. Latency figures show the past: '
+          + "they move only when a request finishes. Look first at the server's log for an engine that died or hangs, then at the "
+          + 'GPUs, then at what the requests wait for (remote KV, grammar).'
+        ) { board:: 'bottleneck' },
+        a.critical(
+          'VllmBackendDown',
           // The second half speaks when there is nothing left to be 0: no target, no exporter, or no recording rule.
-          expr: '%s == 0 or absent(%s)' % [recorded.backend_up, recorded.backend_up],
-          'for': config.holds.VllmBackendDown,
-          labels: { severity: 'critical' },
-          annotations: {
-            summary: either('backend', 'vLLM server {{ $labels.backend }} cannot be reached.', 'Prometheus knows no vLLM server.'),
-            description: either(
-              'backend',
-              'Neither Prometheus nor an exporter gets a metrics page from it. Look first whether the process runs and answers on /health, '
-              + 'then at its log; the other backends now carry its load.',
-              'There is no target of a vLLM job and no backend from an exporter, so every other alert on vLLM is blind. Look first at the '
-              + 'service discovery and at the job names, which must match ' + std.strReplace(config.vllmSelector, '"', "'") + '.'
-            ),
-          },
-        },
+          '%s == 0 or absent(%s)' % [recorded.backend_up, recorded.backend_up],
+          either('backend', 'vLLM server ' + alert.backend + ' cannot be reached.', 'Prometheus knows no vLLM server.'),
+          either(
+            'backend',
+            'Neither Prometheus nor an exporter gets a metrics page from it. Look first whether the process runs and answers on /health, '
+            + 'then at its log; the other backends now carry its load.',
+            'There is no target of a vLLM job and no backend from an exporter, so every other alert on vLLM is blind. Look first at the '
+            + 'service discovery and at the job names, which must match ' + std.strReplace(config.vllmSelector, '"', "'") + '.'
+          )
+        ),
         a.warning(
           'VllmServesNothing',
           // The value is what the rest of the fleet did meanwhile.
@@ -68,25 +59,30 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           'For ' + config.stageWindow + ' it held no request and computed no token; the others carry its share. Look first at the list of '
           + 'backends of the router or caller, then at the health check that decides who gets requests, then whether the server was put to sleep.'
         ),
-        {
-          board:: 'exporter',
-          alert: 'TidegaugeDown',
+        a.warning(
+          'TidegaugeDown',
           // An exporter that was never there is not missed: the rules work without one.
-          expr: '%s == 0 or absent(%s) and on () present_over_time(%s[%s])'
-                % [exporterUp, exporterUp, exporterUp, config.exporterMemory],
-          'for': config.holds.TidegaugeDown,
-          labels: { severity: 'warning' },
-          annotations: {
-            summary: either(
-              'instance',
-              'The tidegauge exporter {{ $labels.instance }} cannot be scraped.',
-              'The tidegauge exporter is no longer a target of Prometheus.'
-            ),
-            description: "Barriers, ceilings, callers' waits and capacity are not measured; stages and queue split fall back to vLLM's own "
-                         + 'series. Look first '
-                         + either('instance', 'whether the process runs, then at its log.', 'at the service discovery.'),
-          },
-        },
+          '%s == 0 or absent(%s) and on () present_over_time(%s[%s])'
+          % [exporterUp, exporterUp, exporterUp, config.exporterMemory],
+          either(
+            'instance',
+            'The tidegauge exporter {{ $labels.instance }} cannot be scraped.',
+            'The tidegauge exporter is no longer a target of Prometheus.'
+          ),
+          "Barriers, ceilings, callers' waits and capacity are not measured; stages and queue split fall back to vLLM's own "
+          + 'series. Look first '
+          + either('instance', 'whether the process runs, then at its log.', 'at the service discovery.')
+        ) { board:: 'exporter' },
+        a.warning(
+          'TidegaugeConfigReloadFailed',
+          // Over five minutes: a scrape that fails must not end it.
+          'max_over_time(%s[5m]) == 0' % exported.config_last_reload_successful,
+          'The tidegauge exporter {{ $labels.instance }} refused its configuration when it read it again.',
+          'It goes on by the one that it read before'
+          + a.figure(exported.config_last_reload_success_timestamp_seconds + 'SELECTOR', ['instance'], 'humanizeTimestamp', ', at ')
+          + ': a backend that was added is not polled, one that was taken out still is, and a restart would find no configuration to start '
+          + 'with. Look first at its log, which names the file, the line and the key.'
+        ) { board:: 'exporter' },
       ],
     }],
   },

@@ -129,6 +129,8 @@ local catalogue = import 'catalogue.json';
       VllmFalseComputeBound: '10m',
       VllmCommunicationImbalance: '10m',
       TidegaugeDown: '2m',
+      // On top of the five minutes without a configuration that could be used: a file may be written in several steps.
+      TidegaugeConfigReloadFailed: '1m',
       // A server answers on its port while it loads, before its engine has anything to show.
       TidegaugeNativeMetricsMissing: '10m',
       TidegaugeNativeMetricsEscaped: '5m',

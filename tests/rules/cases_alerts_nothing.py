@@ -9,6 +9,7 @@ from tests.rules.promtool import Alert, Group
 SILENT = (
     "TidegaugeBackendFailing",
     "TidegaugeCapacityUnknown",
+    "TidegaugeConfigReloadFailed",
     "TidegaugeKVSourcesDisagree",
     "TidegaugeNativeMetricsEscaped",
     "TidegaugeNativeMetricsMissing",

@@ -2,11 +2,13 @@
 
 from tests.rules.promtool import Alert, Firing, Group, Series, Value, labels, series
 from tests.rules.servers import Phase, Server, polled
+from tidegauge.catalogue import exported
 from tidegauge.catalogue import recorded as rec
 
 STALLED = "VllmAdmissionStalled"
 DOWN = "VllmBackendDown"
 EXPORTER = "TidegaugeDown"
+RELOAD = "TidegaugeConfigReloadFailed"
 BUSY = Phase(3, [(20, 0.1)], running=12)
 STUCK = Phase(6, running=12, waiting=5)
 A = {"backend": "a:8000", "model_name": "sim"}
@@ -222,6 +224,60 @@ EXPORTER_BLIP = Group(
     alerts=[Alert("reset", EXPORTER, 3), Alert("reset", EXPORTER, 4.5)],
 )
 
+
+def loaded(instance: str, values: str, at: str) -> list[Series]:
+    """How an exporter's last reading of its configuration went, and when one last went well."""
+    return [
+        series(exported.CONFIG_LOADED.name, values, instance=instance, job="tidegauge"),
+        series(exported.CONFIG_LOADED_AT.name, at, instance=instance, job="tidegauge"),
+    ]
+
+
+def refused(instance: str, since: str) -> Firing:
+    """The alert's text."""
+    return Firing(
+        {"severity": "warning", "instance": instance, "job": "tidegauge"},
+        f"The tidegauge exporter {instance} refused its configuration when it read it again.",
+        f"It goes on by the one that it read before, at {since}: a backend that was added is not polled, one that was "
+        "taken out still is, and a restart would find no configuration to start with. Look first at its log, which "
+        "names the file, the line and the key.",
+    )
+
+
+RELOADS = Group(
+    "an exporter that refused its file is named, with the age of the one in force; a failed scrape changes nothing",
+    [
+        *loaded("t1:10011", "1x4 0x30", "1795000000x35"),
+        *loaded("t2:10011", "1x4 0x5 stale _x2 0x21", "1796000000x10 stale _x2 1796000000x21"),
+        *loaded("t3:10011", "1x35", "1795000000x35"),
+        *loaded("t4:10011", "1x4 0x9 1x21", "1795000000x14 1795000450x21"),
+        *loaded("t5:10011", "1x4 0 1 0 1 0 1x25", "1795000000x35"),
+    ],
+    alerts=[
+        Alert("healthy", RELOAD, 2),
+        Alert("just_short", RELOAD, 7.5),
+        Alert(
+            "fires",
+            RELOAD,
+            8.5,
+            [
+                refused("t1:10011", "2026-11-18 11:06:40 +0000 UTC"),
+                refused("t2:10011", "2026-11-30 00:53:20 +0000 UTC"),
+            ],
+        ),
+    ],
+)
+
+RELOADED = Group(
+    "a file that could be used, or a restart, which finds one, ends it with the next scrape",
+    [*loaded("t1:10011", "1x4 0x18 1x6", "1795000000x23 1795000720x6"), up("t1:10011", "1x30", "tidegauge")],
+    alerts=[
+        Alert("fires", RELOAD, 11.5, [refused("t1:10011", "2026-11-18 11:06:40 +0000 UTC")]),
+        Alert("reset", RELOAD, 12),
+        Alert("reset", RELOAD, 14),
+    ],
+)
+
 GROUPS = [
     STALL,
     MOVES_AGAIN,
@@ -234,4 +290,6 @@ GROUPS = [
     EXPORTERS,
     EXPORTER_VANISHED,
     EXPORTER_BLIP,
+    RELOADS,
+    RELOADED,
 ]
