@@ -161,16 +161,19 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
     title: str,
     description: str,
     unit: str,
-    query: Query,
-    *,
+    *queries: Query,
     thresholds: Json | None = None,
     mappings: Sequence[Json] = (),
+    overrides: Sequence[Json] = (),
     named: bool = False,
     decimals: int | None = None,
     colour: Literal["value", "background"] = "value",
     no_value: str = NOTHING,
 ) -> Any:
-    """The last value, large; `named` shows the series' name with it, `colour` what the thresholds paint."""
+    """The last value of each query, large; `named` shows the series' name with it, `colour` what the thresholds paint.
+
+    What is painted when there is no value is the thresholds' base: give it no colour that means good.
+    """
     defaults = {
         "unit": unit,
         "noValue": no_value,
@@ -187,7 +190,16 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
         "justifyMode": "center",
         "orientation": "auto",
     }
-    return panel("stat", id_, title, description, targets=targets([query]), options=options, defaults=defaults)
+    return panel(
+        "stat",
+        id_,
+        title,
+        description,
+        targets=targets(queries),
+        options=options,
+        defaults=defaults,
+        overrides=list(overrides),
+    )
 
 
 def bars(  # noqa: PLR0913  # a panel has this many independent properties
@@ -240,26 +252,33 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
     columns: Sequence[Column],
     *,
     sort: tuple[str, bool] | None = None,
+    order: str | None = None,
     links: Mapping[str, Json] | None = None,
+    widths: Mapping[str, int] | None = None,
     no_value: str = NOTHING,
 ) -> Any:
     """One row per combination of the `keys` labels, one column per query; a column without a title is not shown.
 
-    `sort` is a heading and whether the largest comes first, by default the first key; `links` leads from the cells of
-    a heading (`fields.data_link`).
+    `sort` is a heading and whether the largest comes first, by default the first key. `order` is a query instead, whose
+    values, least first, put the rows in order; what it has a value for has a row, though no column fills it. `links`
+    leads from the cells of a heading (`fields.data_link`); `widths` in pixels are for tables of so many columns that
+    equal ones would clip a heading's cells.
     """
-    values = {f"Value #{letter}": column for letter, column in zip(ascii_uppercase, columns, strict=False)}
-    order = {name: index for index, name in enumerate((*keys, *values))}
+    columns = [*columns, *([] if order is None else [Column("", order, "none")])]
+    values = dict(zip(_value_fields(len(columns)), columns, strict=True))
+    places = {name: index for index, name in enumerate((*keys, *values))}
     headings = {name: HEADINGS.get(name, name) for name in keys}
     organise = {
         "id": "organize",
         "options": {
             "excludeByName": {"Time": True, **{name: True for name, one in values.items() if not one.title}},
-            "indexByName": order,
+            "indexByName": places,
             "renameByName": {**headings, **{name: column.title for name, column in values.items() if column.title}},
         },
     }
     heading, descending = sort or (headings[keys[0]], False)
+    ordered = {"id": "sortBy", "options": {"sort": [{"field": list(values)[-1]}]}}
+    by_heading = [{"displayName": heading, "desc": descending}]
     custom = {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 80}
     defaults = {"noValue": no_value, "custom": custom, "thresholds": steps((None, "transparent"))}
     return panel(
@@ -268,14 +287,20 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
         title,
         description,
         targets=targets([Query(column.expr, instant=True) for column in columns], "table"),
-        transformations=[{"id": "merge", "options": {}}, organise],
-        options={"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": heading, "desc": descending}]},
+        transformations=[{"id": "merge", "options": {}}, *([] if order is None else [ordered]), organise],
+        options={"showHeader": True, "cellHeight": "sm", "sortBy": by_heading if order is None else []},
         defaults=defaults,
         overrides=[
             *(column_override(column) for column in columns if column.title),
             *(override(name, links=[to]) for name, to in (links or {}).items()),
+            *(override(name, custom__width=width) for name, width in (widths or {}).items()),
         ],
     )
+
+
+def _value_fields(count: int) -> list[str]:
+    """What Grafana calls the values of that many queries."""
+    return ["Value"] if count == 1 else [f"Value #{letter}" for letter in ascii_uppercase[:count]]
 
 
 def text(id_: int, title: str, description: str, content: str) -> Any:

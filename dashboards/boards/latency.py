@@ -1,151 +1,50 @@
-"""Board "Where does the latency go": decomposition, gain ceilings, queue split, skew between backends.
+"""Board "Where does the latency go": six answers, decomposition, gain ceilings, the queue's split, backends.
 
-One function per panel, in the order of the board: long, and read like the board.
+One function per panel, in the order of the board.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from dashboards import charts as c
-from dashboards import frame
+from dashboards import frame, outliers, questions
 from dashboards import panels as p
-from dashboards.fields import (
-    BAD,
-    GOOD,
-    ORANGE,
-    STAGE_COLOURS,
-    VERMILION,
-    WARN,
-    Column,
-    Json,
-    Query,
-    coloured,
-    state,
-    steps,
-)
-from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from dashboards.fields import ORANGE, STAGE_COLOURS, VERMILION, WARN, Column, Json, Query, coloured, steps
+from dashboards.queries import by, otherwise, reads, select, weighted_mean
+from dashboards.questions import REQUESTS, share
 from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-CUTS: Final = {"10 %": "0.1", "25 %": "0.25", "50 %": "0.5", "75 %": "0.75", "all of it": "1"}
-SIDES: Final = {lb.SERVER: f"{{{{{lb.BACKEND}}}}}", lb.CALLER: f"callers of {{{{{lb.FLEET}}}}}"}
+CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 25, 50, 75, 90)}
 TIMES: Final = "suffix:x"
 NO_CALLER: Final = "no caller reports"
 NO_SKEW: Final = "needs two busy backends"
-
-_REQUESTS = select(rc.WINDOW_REQUESTS)
-_E2E = select(rc.E2E_MEAN)
-
-
-def _share(stage: str) -> str:
-    """Share of end-to-end time over the chosen backends; a stage that begins with `~` is a regular expression."""
-    return share_of(select(rc.STAGE_MEAN, stage=stage), _E2E, _REQUESTS, lb.STAGE)
+CALLERS: Final = f"callers of {{{{{lb.FLEET}}}}}"
+FARTHEST: Final = 3
+"""Servers whose wait is drawn at two quantiles."""
 
 
 def board() -> Json:
     """The board as Grafana's JSON."""
     return frame.board(
         places.LATENCY,
-        "Every figure covers requests that finished in the window; a stall shows on other boards.",
-        (_verdict(), _stages(), _gains(), _queue(), _backends()),
+        "Every figure of latency covers requests that finished in the window; a stall shows on other boards.",
+        (questions.row(), _stages(), _queue(), _backends(), _residuals()),
         extra=[p.choice(lb.CUT, "Cut", CUTS, "0.5")],
     )
 
 
-def _verdict() -> p.Row:
-    panels = (
-        (_mean_e2e(), 4),
-        (_largest_stage(), 4),
-        (_split_verdict(3, lb.SERVER, "Wait in the servers' queue", c.NOTHING), 4),
-        (_split_verdict(4, lb.CALLER, "Wait for the caller's slot", NO_CALLER), 4),
-        (_slowest(), 5),
-        (_unreachable(), 3),
-    )
-    return p.Row("Verdict", 5, panels)
-
-
-def _mean_e2e() -> object:
-    return c.stat(
-        1,
-        "Mean end-to-end time",
-        f"From arrival at a server to the last token, over the chosen backends. "
-        f"{reads(rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
-        "s",
-        Query(weighted_mean(_E2E, _REQUESTS)),
-    )
-
-
-def _largest_stage() -> object:
-    return c.stat(
-        2,
-        "Largest stage",
-        "The stage with the largest share of end-to-end time: nothing done to another stage can gain more than that "
-        f"one has. {reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
-        "percentunit",
-        Query(f"topk(1, {_share('~' + '|'.join(lb.SERVER_STAGES))})", "{{stage}}", instant=True),
-        named=True,
-        decimals=1,
-    )
-
-
-def _split_verdict(id_: int, where: str, title: str, no_value: str) -> object:
-    late, split = select(rc.LATE_RATIO, where=where), select(rc.SPLIT, where=where)
-    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
-    bimodal = f"({late} >= bool {low:g}) * ({late} <= bool {high:g}) * ({split} >= bool {factor:g})"
-    saturated = f"2 * ({late} > bool {high:g})"
-    return c.stat(
-        id_,
-        title,
-        f"Two modes: {low:.0%} to {high:.0%} of the requests waited, and {factor:g} times as long as the rest or more. "
-        f"Saturated: more than {high:.0%} waited. The worst of the chosen ones. {reads(rc.LATE_RATIO, rc.SPLIT)}",
-        "none",
-        Query(by("max", otherwise(f"{bimodal} + {saturated}", saturated))),
-        mappings=[state(0, "no split", GOOD), state(1, "two modes", BAD), state(2, "saturated", BAD)],
-        no_value=no_value,
-    )
-
-
-def _slowest() -> object:
-    return c.stat(
-        5,
-        "Slowest backend, against the fastest",
-        "Mean end-to-end time of the slowest backend over that of the fastest one of its fleet; both served enough "
-        f"requests. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
-        TIMES,
-        Query(
-            f"{select(rc.FLEET_SLOWEST)} * 0 + on ({lb.FLEET}) group_left () {select(rc.FLEET_SKEW)}",
-            "{{backend}}",
-            instant=True,
-        ),
-        thresholds=steps((None, GOOD), (th.SKEW.value, BAD)),
-        named=True,
-        decimals=2,
-        no_value=NO_SKEW,
-    )
-
-
-def _unreachable() -> object:
-    return c.stat(
-        6,
-        "Backends down",
-        f"Backends that neither Prometheus nor the exporter reaches. {reads(rc.BACKEND_UP)}",
-        "none",
-        Query(f"count({select(rc.BACKEND_UP)}) - sum({select(rc.BACKEND_UP)})"),
-        thresholds=steps((None, GOOD), (1, BAD)),
-        no_value="no backend known",
-    )
-
-
 def _stages() -> p.Row:
-    return p.Row("Decomposition", 12, ((_stage_means(), 12), (_stage_shares(), 12)))
+    panels = ((_stage_means(), 8), (_stage_shares(), 8), (_gain_ceilings(), 8))
+    return p.Row("Decomposition, and what an optimisation can gain at most", 12, panels)
 
 
-def _stage_means() -> object:
+def _stage_means() -> Any:
     client = select(ex.STAGE_SECONDS, stage=lb.CLIENT)
     queries = [
-        Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), _REQUESTS, lb.STAGE), "{{stage}}")
+        Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), REQUESTS, lb.STAGE), "{{stage}}")
         for stage in lb.SERVER_STAGES
     ]
     return c.graph(
@@ -160,150 +59,151 @@ def _stage_means() -> object:
     )
 
 
-def _stage_shares() -> object:
+def _stage_shares() -> Any:
     return c.graph(
         8,
         "Share of end-to-end time, by stage",
-        "Summed time in the stage over summed end-to-end time. The four add up to 1. "
-        f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
+        "Summed time in the stage over summed end-to-end time. The four add up to 1; other is what no stage of the "
+        f"engine explains. {reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
-        [Query(_share(stage), "{{stage}}") for stage in lb.SERVER_STAGES],
+        [Query(share(stage), "{{stage}}") for stage in lb.SERVER_STAGES],
         stack="normal",
         limits=(0, 1),
         overrides=coloured(STAGE_COLOURS),
     )
 
 
-def _residual() -> object:
-    other = select(rc.STAGE_SHARE, stage="other")
-    return c.graph(
-        9,
-        "Residual: what no stage explains",
-        "End-to-end less queue, prefill and decode: HTTP, tokeniser, and the wait for the running engine step before "
-        f"a request is even queued. The queue figure understates waiting by most of it. {reads(rc.STAGE_SHARE)}",
-        "percentunit",
-        [Query(by("max", other, lb.BACKEND, lb.MODEL_NAME), "{{backend}} {{model_name}}")],
-    )
-
-
-def _gains() -> p.Row:
-    return p.Row(
-        "What an optimisation can gain at most, and what no stage explains",
-        8,
-        ((_gain_ceilings(), 9), (_gain_note(), 6), (_residual(), 9)),
-    )
-
-
-def _gain_ceilings() -> object:
-    return c.bars(
+def _gain_ceilings() -> Any:
+    every = "~" + "|".join(lb.SERVER_STAGES)
+    mean = weighted_mean(select(rc.STAGE_MEAN, stage=every), REQUESTS, lb.STAGE)
+    client = by("avg", select(ex.STAGE_SECONDS, stage=lb.CLIENT), lb.STAGE)
+    return c.table(
         10,
         "Gain ceiling: share of the stage x $cut",
-        "The most that end-to-end time can fall when that fraction of the stage is removed. Choose it at the top. "
-        f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
-        "percentunit",
-        [Query(f"{_share(stage)} * $cut", "{{stage}}", instant=True) for stage in lb.SERVER_STAGES],
-        overrides=coloured(STAGE_COLOURS),
-    )
-
-
-def _gain_note() -> object:
-    return c.text(
-        11,
-        "How to read it",
-        "What the gain ceiling says and what it does not.",
-        "A plan that removes a fraction of one stage gains at most **share of that stage x fraction**.\n\n"
-        "Halving prompts touches only *prefill*; more sequence slots touch only *queue*; a faster model touches "
-        "*prefill* and *decode*. A wait for the caller's own slot is in none of them: no server can see it.",
+        "The most that end-to-end time can fall when that part of the stage is taken away: choose it at the top. "
+        "Shorter prompts touch only prefill, more sequence slots only queue, a faster model prefill and decode. The "
+        "wait for the caller's own slot (client) is in none of them: no server can see it, and it comes on top. "
+        f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS, ex.STAGE_SECONDS)}",
+        (lb.STAGE,),
+        [
+            Column("mean", otherwise(mean, client), "s"),
+            Column("share", share(every), "percentunit"),
+            Column("gain", f"{share(every)} * $cut", "percentunit"),
+            Column("that is", f"({mean}) * $cut", "s"),
+        ],
+        sort=("gain", True),
     )
 
 
 def _queue() -> p.Row:
-    return p.Row(
-        "Queue: who waits, and how long", 9, ((_late_ratio(), 8), (_late_seconds(), 8), (_waves(), 8), *_p50_p90())
-    )
+    panels = ((_late_ratio(), 8), (_late_seconds(), 8), (_waves(), 8), (_p50_p90(), 24))
+    return p.Row("Queue: who waits, and how long", 9, panels)
 
 
-def _both_sides(series: Recorded, **labels: str) -> list[Query]:
-    return [Query(select(series, where=where, **labels), legend) for where, legend in SIDES.items()]
+def _both_sides(series: Recorded) -> list[Query]:
+    """The servers that are farthest from the others, and the callers."""
+    return [
+        Query(outliers.farthest(series, where=lb.SERVER), "{{backend}}"),
+        Query(select(series, where=lb.CALLER), CALLERS),
+    ]
 
 
-def _late_ratio() -> object:
+def _late_ratio() -> Any:
     low, high = th.BIMODAL_LATE_LOW.value, th.BIMODAL_LATE_HIGH.value
     return c.graph(
         12,
         "Late: share of requests that really waited",
         "Longer than the lowest bucket edge. Between the dashed lines the queue is split; above the upper one it is "
-        f"saturated. {reads(rc.LATE_RATIO)}",
+        f"saturated. {_few()} {reads(rc.LATE_RATIO, rc.FLEET_MEMBER)}",
         "percentunit",
         _both_sides(rc.LATE_RATIO),
         limits=(0, 1),
         marks=steps((None, "transparent"), (low, ORANGE), (high, VERMILION)),
+        legend="list",
     )
 
 
-def _late_seconds() -> object:
+def _few() -> str:
+    return f"Of the servers, the {outliers.DRAWN} that are farthest from the median of their fleet."
+
+
+def _late_seconds() -> Any:
     return c.graph(
         13,
         "Late: mean wait of those that waited",
-        f"A lower bound: each request that was on time is charged the whole edge. {reads(rc.LATE_SECONDS)}",
+        "A lower bound: each request that was on time is charged the whole edge. "
+        f"{_few()} {reads(rc.LATE_SECONDS, rc.FLEET_MEMBER)}",
         "s",
         _both_sides(rc.LATE_SECONDS),
+        legend="list",
         no_value="nobody waited",
     )
 
 
-def _waves() -> object:
+def _waves() -> Any:
     return c.graph(
         14,
         "Effective waves",
         "1 / (1 - late): into how many waves a barrier is cut. 1 is none; absent when everyone waits. "
-        f"{reads(rc.WAVES)}",
+        f"{_few()} {reads(rc.WAVES, rc.FLEET_MEMBER)}",
         "none",
         _both_sides(rc.WAVES),
         limits=(1, None),
+        legend="list",
     )
 
 
-def _p50_p90() -> tuple[tuple[object, int], ...]:
-    return tuple(
-        (
-            c.graph(
-                15 + index,
-                f"Wait, p50 and p90: {title}",
-                "In the lowest bucket a quantile is that bucket's edge, an upper bound. Far apart means waves; close "
-                f"together says nothing. {reads(rc.QUEUE_TIME)}",
-                "s",
-                [
-                    Query(select(rc.QUEUE_TIME, where=where, quantile=quantile), f"{SIDES[where]} {name}")
-                    for quantile, name in (("0.5", "p50"), ("0.9", "p90"))
-                ],
-                no_value=no_value,
-            ),
-            12,
-        )
-        for index, (where, title, no_value) in enumerate(
-            ((lb.SERVER, "in the servers' queue", c.NOTHING), (lb.CALLER, "for the caller's slot", NO_CALLER))
-        )
+def _p50_p90() -> Any:
+    def wait(quantile: str, where: str) -> str:
+        return select(rc.QUEUE_TIME, where=where, quantile=quantile)
+
+    longest = f"topk({FARTHEST}, max_over_time({wait('0.9', lb.SERVER)}[$__range] @ end()))"
+    return c.graph(
+        15,
+        "Wait, p50 against p90",
+        "A log axis: far apart means waves, close together says nothing. In the lowest bucket a quantile is its edge, "
+        f"an upper bound. Of the servers, the {FARTHEST} with the longest p90. {reads(rc.QUEUE_TIME)}",
+        "s",
+        [
+            Query(
+                f"{wait(quantile, lb.SERVER)} and on ({lb.BACKEND}, {lb.MODEL_NAME}) {longest}",
+                f"{name} {{{{backend}}}}",
+            )
+            for quantile, name in (("0.9", "p90"), ("0.5", "p50"))
+        ]
+        + [
+            Query(wait(quantile, lb.CALLER), f"{name} {CALLERS}") for quantile, name in (("0.9", "p90"), ("0.5", "p50"))
+        ],
+        scale="log",
+        limits=(None, None),
+        legend="list",
+        overrides=[_dashed("/^p50 /")],
     )
+
+
+def _dashed(names: str) -> Json:
+    return {
+        "matcher": {"id": "byRegexp", "options": names},
+        "properties": [{"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}}],
+    }
 
 
 def _backends() -> p.Row:
-    return p.Row(
-        "Backends: which one is the odd one out", 8, ((_backend_e2e(), 12), (_skew(), 12), (_backend_table(), 24))
-    )
+    panels = ((_backend_e2e(), 12), (_skew(), 12), (_backend_table(), 24))
+    return p.Row("Backends: each of them, slowest first", 9, panels, folded=True)
 
 
-def _backend_e2e() -> object:
-    return c.graph(
+def _backend_e2e() -> Any:
+    return outliers.graph(
         17,
         "Mean end-to-end time, by backend",
-        f"Every backend that served requests, whatever their number. {reads(rc.E2E_MEAN)}",
+        f"Whatever the number of its requests. {_few()}",
         "s",
-        [Query(_E2E, "{{backend}} {{model_name}}")],
+        rc.E2E_MEAN,
     )
 
 
-def _skew() -> object:
+def _skew() -> Any:
     return c.graph(
         18,
         "Skew: slowest over fastest backend",
@@ -316,7 +216,7 @@ def _skew() -> object:
     )
 
 
-def _backend_table() -> object:
+def _backend_table() -> Any:
     def per_backend(series: Recorded, **labels: str) -> str:
         return by("max", select(series, **labels), lb.BACKEND, lb.MODEL_NAME)
 
@@ -337,4 +237,23 @@ def _backend_table() -> object:
         f"Requests, mean times and the queue split of each backend over the window. {reads(*read)}",
         (lb.BACKEND, lb.MODEL_NAME),
         columns,
+        sort=("end-to-end", True),
+        links={"Backend": frame.on_backend(places.SKEW, "Against the others")},
+    )
+
+
+def _residuals() -> p.Row:
+    return p.Row("Residual: what no stage explains", 9, ((_residual(), 24),), folded=True)
+
+
+def _residual() -> Any:
+    return c.graph(
+        9,
+        "Residual, by backend",
+        "End-to-end less queue, prefill and decode: HTTP, tokeniser, and the wait for the running engine step before "
+        "a request is even queued. The queue figure understates waiting by most of it. "
+        f"{_few()} {reads(rc.STAGE_SHARE, rc.FLEET_MEMBER)}",
+        "percentunit",
+        [Query(outliers.farthest(rc.STAGE_SHARE, stage="other"), "{{backend}} {{model_name}}")],
+        legend="list",
     )

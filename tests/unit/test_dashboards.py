@@ -1,40 +1,16 @@
 """The panel vocabulary and the query builders of the boards."""
 
-import subprocess
-
 import pytest
-import yaml
 
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.boards import latency
 from dashboards.fields import Column, Query, coloured, column_override, state, steps
-from dashboards.queries import FILTERS, by, otherwise, reads, select, share_of, weighted_mean
-from tests.generations import program
+from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from tests.unit.board_queries import evaluated, panel_of, plain
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
-
-
-def evaluated(tmp_path, series: dict[str, float], expr: str) -> dict[str, float]:
-    """The expression's values on constant series, by their labels, as Prometheus computes them."""
-    probe = {"expr": expr, "eval_time": "1m", "exp_samples": [{"labels": "{nothing='like this'}", "value": 0}]}
-    inputs = [{"series": name, "values": f"{value:g}x3"} for name, value in series.items()]
-    file = tmp_path / "probe.yml"
-    file.write_text(yaml.safe_dump({"tests": [{"input_series": inputs, "promql_expr_test": [probe]}]}))
-    done = subprocess.run(
-        [program("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
-    )
-    (got,) = [line.split("got:", 1)[1] for line in (done.stdout + done.stderr).splitlines() if "got:" in line]
-    pairs = [pair.rsplit(" ", 1) for pair in got.replace('"', "").strip().split(", {") if pair != "nil"]
-    return {labels.strip().strip("{}"): float(value.replace("E+", "e")) for labels, value in pairs}
-
-
-def plain(expr: str) -> str:
-    """The expression with every variable at All."""
-    for variable in FILTERS.values():
-        expr = expr.replace(variable, ".*")
-    return expr
 
 
 class TestSelect:
@@ -103,7 +79,7 @@ class TestArithmetic:
         series = {f"{rc.LATE_RATIO.name}{labels}": late}
         if split is not None:
             series[f"{rc.SPLIT.name}{labels}"] = split
-        panel = next(panel for panel in latency.board()["panels"] if panel["id"] == 3)
+        panel = panel_of(latency.board(), 3)
         assert evaluated(tmp_path, series, plain(panel["targets"][0]["expr"])) == {"": verdict}
 
 

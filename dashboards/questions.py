@@ -1,0 +1,233 @@
+"""The six questions of an operator, each answered by one panel in words and colour.
+
+Grey is "unknown" in all of them: what was not measured never looks like what is good. Every answer is of the end of the
+time range, not of the last time there was one.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dashboards import charts as c
+from dashboards import frame
+from dashboards import panels as p
+from dashboards.fields import BAD, GOOD, NEUTRAL, STAGE_COLOURS, WARN, Column, Query, coloured, override, state
+from dashboards.fields import steps as thresholds
+from dashboards.outliers import named
+from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from tidegauge.catalogue import Series
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue import thresholds as th
+
+HALF: Final = 0.5
+UNKNOWN: Final = -1
+REQUESTS: Final = select(rc.WINDOW_REQUESTS)
+E2E: Final = select(rc.E2E_MEAN)
+_MEAN: Final = "mean end-to-end"
+_SATURATION: Final = "saturation"
+_DOWN: Final = "down"
+_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "metrics": ("measured: metrics", GOOD),
+    "log": ("from the log", GOOD),
+    "server_info": ("from the server", GOOD),
+    "config": ("configured", WARN),
+    "observed": ("observed: a lower bound", WARN),
+}
+"""Where a fact about a server is from, in words; the later, the less is known."""
+_NO_SOURCE: Final = len(_SOURCES)
+_STATES: Final = {"inert": ("inert", GOOD), "unmeasured": ("unmeasured", NEUTRAL), "clips": ("clips", BAD)}
+"""What a ceiling does; of several fleets the last of these is the one to look at."""
+_SIGNS: Final[Mapping[str, str]] = {
+    "no": GOOD,
+    "unknown": NEUTRAL,
+    "waits for slots": WARN,
+    "KV cache nearly full": WARN,
+    "waits for KV cache": BAD,
+    "preempts": BAD,
+    "saturated": BAD,
+}
+"""What servers say of themselves, the gravest last."""
+
+
+def share(stage: str) -> str:
+    """Share of end-to-end time over the chosen backends; a stage that begins with `~` is a regular expression."""
+    return share_of(select(rc.STAGE_MEAN, stage=stage), E2E, REQUESTS, lb.STAGE)
+
+
+def row() -> p.Row:
+    """The questions in their order, and what fires."""
+    panels = (
+        (_largest_stage(), 7),
+        (_split(), 6),
+        (_capacity(), 11),
+        (_ceiling(), 5),
+        (_saturation(), 5),
+        (_odd_one_out(), 5),
+        (frame.alerts(23), 9),
+    )
+    return p.Row("Six questions, and what fires", 5, panels)
+
+
+def _largest_stage() -> Any:
+    largest = f"topk(1, {share('~' + '|'.join(lb.SERVER_STAGES))})"
+    return c.stat(
+        2,
+        "1. Which stage is the largest?",
+        "The stage with the largest share of end-to-end time, over the chosen backends. Nothing done to a stage gains "
+        "more than its share times the part that is taken away. The mean: from arrival at a server to the last token. "
+        f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
+        "percentunit",
+        Query(weighted_mean(E2E, REQUESTS), _MEAN, instant=True),
+        Query(largest, "largest: {{stage}}", instant=True),
+        Query(f"{largest} * {HALF:g}", "halving gains up to", instant=True),
+        overrides=[
+            override(_MEAN, unit="s", decimals=2),
+            *coloured({f"largest: {stage}": STAGE_COLOURS[stage] for stage in lb.SERVER_STAGES}),
+        ],
+        named=True,
+        decimals=1,
+    )
+
+
+def _split() -> Any:
+    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
+    return c.stat(
+        3,
+        "2. Is the queue split?",
+        f"Two modes: {low:.0%} to {high:.0%} of the requests waited, and {factor:g} times as long as the rest or more. "
+        f"Saturated: more than {high:.0%} waited. The worst of the chosen ones. Unknown: too few requests, or no "
+        f"caller that reports. {reads(rc.LATE_RATIO, rc.SPLIT)}",
+        "none",
+        Query(_split_on(lb.SERVER), "in the servers", instant=True),
+        Query(_split_on(lb.CALLER), "in front of them", instant=True),
+        mappings=[
+            state(UNKNOWN, "unknown", NEUTRAL),
+            state(0, "no split", GOOD),
+            state(1, "two modes", BAD),
+            state(2, "saturated", BAD),
+        ],
+        named=True,
+    )
+
+
+def _split_on(where: str) -> str:
+    late, split = select(rc.LATE_RATIO, where=where), select(rc.SPLIT, where=where)
+    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
+    bimodal = f"({late} >= bool {low:g}) * ({late} <= bool {high:g}) * ({split} >= bool {factor:g})"
+    saturated = f"2 * ({late} > bool {high:g})"
+    return _known(by("max", otherwise(f"{bimodal} + {saturated}", saturated)))
+
+
+def _known(verdict: str) -> str:
+    return otherwise(verdict, f"vector({UNKNOWN})")
+
+
+def _capacity() -> Any:
+    words = [state(code, *_SOURCES[name]) for code, name in enumerate(_SOURCES)]
+    words = [*words, state(_NO_SOURCE, "unknown", NEUTRAL)]
+    columns = [
+        Column("KV tokens", _source(ex.KV_CAPACITY), "none", mappings=tuple(words)),
+        Column("max_num_seqs", _source(ex.MAX_NUM_SEQS), "none", mappings=tuple(words)),
+        Column("fits", by("max", select(rc.FLEET_CAPACITY, basis="p90_prompt"), lb.FLEET), "none"),
+        Column("ceiling", by("max", select(rc.CEILING, ceiling=lb.CLIENT), lb.FLEET), "none"),
+        Column("fan-out", by("max", select(rc.NATURAL_BOUND), lb.FLEET), "none"),
+    ]
+    read = (ex.KV_CAPACITY, ex.MAX_NUM_SEQS, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, rc.CEILING, rc.NATURAL_BOUND)
+    return c.table(
+        20,
+        "3. Is the capacity measured?",
+        "Where each fleet's facts are from; of several servers, the one of which the least is known. Fits: requests of "
+        "the p90 prompt's size in all servers at once. The caller's ceiling is judged by that and by the largest "
+        f"fan-out. {reads(*read)}",
+        (lb.FLEET,),
+        columns,
+        widths={"KV tokens": 140, "max_num_seqs": 170},
+        no_value="no server known",
+    )
+
+
+def _source(fact: Series) -> str:
+    """Of each fleet, the source of the fact that tells least, as its place in `_SOURCES`."""
+    member, backend = select(rc.FLEET_MEMBER), f"on ({lb.BACKEND})"
+    known = " or ".join(f"{select(fact, source=name)} ^ 0 * {code}" for code, name in enumerate(_SOURCES))
+    told = f"{member} * {backend} group_left () {by('max', known, lb.BACKEND)}"
+    return by("max", otherwise(told, f"{member} * {_NO_SOURCE} unless {backend} {select(fact)}"), lb.FLEET)
+
+
+def _ceiling() -> Any:
+    return c.stat(
+        21,
+        "4. Does the ceiling clip?",
+        "The caller's ceiling, and the servers' sequence slots. Clips: some barriers are larger than what it lets "
+        "through at once, and come in waves. Inert: it never binds. Unmeasured: no barrier was seen. Unknown: no "
+        f"exporter knows such a ceiling. Of several fleets, the one to look at. {reads(rc.CEILING_VERDICT)}",
+        "none",
+        Query(_state_of(lb.CLIENT), "caller's", instant=True),
+        Query(_state_of(lb.SERVER), "servers'", instant=True),
+        mappings=[
+            state(UNKNOWN, "unknown", NEUTRAL),
+            *(state(code, *_STATES[name]) for code, name in enumerate(_STATES)),
+        ],
+        named=True,
+    )
+
+
+def _state_of(ceiling: str) -> str:
+    """Each state is 1 where a ceiling is in it, else 0: times its place, the largest is the state to look at."""
+    states = (
+        f"{select(rc.CEILING_VERDICT, ceiling=ceiling, state=name)} * {code}" for code, name in enumerate(_STATES)
+    )
+    return _known(by("max", " or ".join(states)))
+
+
+def _saturation() -> Any:
+    signs = [state(code, sign, colour) for code, (sign, colour) in enumerate(_SIGNS.items())]
+    down = thresholds((None, NEUTRAL), (0, GOOD), (1, BAD))
+    read = (rc.LATE_RATIO, rc.PREEMPTION_RATE, rc.WAITING_CAUSE, rc.KV_USAGE, rc.FLEET_MEMBER, rc.BACKEND_UP)
+    return c.stat(
+        22,
+        "5. Is a server full?",
+        "By what servers report, the gravest sign of any: saturated, more than "
+        f"{th.BIMODAL_LATE_HIGH.value:.0%} of the requests wait; one preempts; requests wait for its KV cache; its KV "
+        f"cache is {th.KV_FULL.value:.0%} full; requests wait for sequence slots. Unknown: a server says nothing of "
+        f"preemptions or KV usage. Down: neither Prometheus nor the exporter reaches it. {reads(*read)}",
+        "none",
+        Query(_sign(), _SATURATION, instant=True),
+        Query(f"count({select(rc.BACKEND_UP)}) - sum({select(rc.BACKEND_UP)})", _DOWN, instant=True),
+        overrides=[override(_SATURATION, mappings=signs), override(_DOWN, thresholds=down)],
+        named=True,
+    )
+
+
+def _sign() -> str:
+    """The gravest sign that any server shows, as its place in `_SIGNS`."""
+    kv, preempts = select(rc.KV_USAGE), select(rc.PREEMPTION_RATE)
+    late = select(rc.LATE_RATIO, where=lb.SERVER)
+    codes = {sign: code for code, sign in enumerate(_SIGNS)}
+    shown = {
+        "saturated": f"{late} > {th.BIMODAL_LATE_HIGH.value:g}",
+        "preempts": f"{preempts} > 0",
+        "waits for KV cache": f"{select(rc.WAITING_CAUSE, cause='kv_cache')} > 0",
+        "KV cache nearly full": f"{kv} >= {th.KV_FULL.value:g}",
+        "waits for slots": f"{select(rc.WAITING_CAUSE, cause='sequence_slots')} > 0",
+        "unknown": f"{select(rc.FLEET_MEMBER)} unless on ({lb.BACKEND}, {lb.MODEL_NAME}) ({kv} and {preempts})",
+        "no": kv,
+    }
+    ranked = (f"max({expr}) ^ 0 * {codes[sign]}" for sign, expr in shown.items())
+    return otherwise(*ranked, f"vector({codes['unknown']})")
+
+
+def _odd_one_out() -> Any:
+    return c.stat(
+        5,
+        "6. Who is the odd one out?",
+        "The slowest backend, and how many times as long as the fastest of its fleet its requests take in the mean; of "
+        f"the most uneven fleet. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
+        "suffix:x",
+        Query(named(select(rc.FLEET_SLOWEST), select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
+        thresholds=thresholds((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
+        named=True,
+        decimals=2,
+        no_value="unknown: needs two busy backends",
+    )
