@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dashboards.boards import latency, slo, waves
+from dashboards.boards import latency, skew, slo, waves
 from dashboards.fields import Json
 from tidegauge.catalogue import places
 
 BOARDS: Final[dict[str, Callable[[], Json]]] = {
     places.LATENCY.key: latency.board,
     places.WAVES.key: waves.board,
+    places.SKEW.key: skew.board,
     places.SLO.key: slo.board,
 }
 FOLDER: Final = Path(__file__).parent / "json"

@@ -26,18 +26,28 @@ def in_fleet(value: str, member: str) -> str:
     return f"{value} * {_SUBJECT} group_left ({lb.FLEET}) {member}"
 
 
+def whole(series: Recorded, **labels: str) -> str:
+    """The value of every backend of the chosen fleets, chosen or not, with its fleet."""
+    return in_fleet(select(series, **_WHOLE, **labels), select(rc.FLEET_MEMBER, **_WHOLE))
+
+
 def median(series: Recorded, **labels: str) -> str:
     """The median over the backends of each fleet that a chosen backend belongs to."""
-    whole = in_fleet(select(series, **_WHOLE, **labels), select(rc.FLEET_MEMBER, **_WHOLE))
-    return f"{_middle(whole)} and on ({lb.FLEET}) {select(rc.FLEET_MEMBER)}"
+    return f"{_middle(whole(series, **labels))} and on ({lb.FLEET}) {select(rc.FLEET_MEMBER)}"
 
 
 def farthest(series: Recorded, **labels: str) -> str:
     """The chosen backends whose mean over the time range is farthest from their fleet's median, `DRAWN` at most."""
     chosen = in_fleet(_mean(select(series, **labels)), _last(select(rc.FLEET_MEMBER)))
-    whole = in_fleet(_mean(select(series, **_WHOLE, **labels)), _last(select(rc.FLEET_MEMBER, **_WHOLE)))
-    distance = f"abs({chosen} - on ({lb.FLEET}) group_left () {_middle(whole)})"
+    others = in_fleet(_mean(select(series, **_WHOLE, **labels)), _last(select(rc.FLEET_MEMBER, **_WHOLE)))
+    distance = f"abs({chosen} - on ({lb.FLEET}) group_left () {_middle(others)})"
     return f"{select(series, **labels)} and {_SUBJECT} topk({DRAWN}, {distance})"
+
+
+def highest(series: Recorded, **labels: str) -> str:
+    """The chosen backends whose mean over the time range is highest, `DRAWN` at most."""
+    chosen = in_fleet(_mean(select(series, **labels)), _last(select(rc.FLEET_MEMBER)))
+    return f"{select(series, **labels)} and {_SUBJECT} topk({DRAWN}, {chosen})"
 
 
 def of_median(series: Recorded) -> str:

@@ -12,10 +12,11 @@ local validate = import 'lib/validate.libsonnet';
 + (import '../recording_rules/split.libsonnet')
 + (import '../recording_rules/latency.libsonnet')
 + (import '../recording_rules/memory.libsonnet')
++ (import '../recording_rules/members.libsonnet')
 + (import '../recording_rules/fleet.libsonnet')
 + (import '../recording_rules/load.libsonnet')
 + (import '../recording_rules/capacity.libsonnet')
-+ (import '../recording_rules/members.libsonnet')
++ (import '../recording_rules/counts.libsonnet')
 + (import '../recording_rules/bottleneck.libsonnet')
 + (import '../recording_rules/slo.libsonnet')
 + (import '../alerts/queue.libsonnet')
@@ -36,6 +37,7 @@ local validate = import 'lib/validate.libsonnet';
   grafanaDashboards+:: boards(config, {
     'latency.json': import '../dashboards/json/latency.json',
     'waves.json': import '../dashboards/json/waves.json',
+    'skew.json': import '../dashboards/json/skew.json',
     'slo.json': import '../dashboards/json/slo.json',
   }),
 }
