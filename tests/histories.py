@@ -1,9 +1,8 @@
 """The histories that the boards are tried on: the demo's case, real captures, a hundred servers."""
 
-
-
-from tests.history import BEGIN, STEP, History, Poll, scraped
+from tests.history import BEGIN, STEP, History, Poll, sample, scraped
 from tests.rules.promtool import ROOT
+from tidegauge import dcgm, vllm
 from tidegauge.demo import startup
 from tidegauge.demo.engine import Engine
 from tidegauge.demo.settings import CASE as SERVER
@@ -117,12 +116,15 @@ def demo():
     return Demo().history()
 
 
-def capture(name):
-    """A capture of real servers, a poll as one scrape: at a fifth of its speed, as the rules' replay has it."""
+def capture(name, *, exporter=True):
+    """A capture of real servers, a poll as one scrape: at a fifth of its speed, as the rules' replay has it.
+
+    Without the *exporter*, there are vLLM's own series and what rules make of them.
+    """
     servers = {
         f"{path.name[0]}:8000": list(captures.read(path)) for path in sorted((REPLAYS / name).glob("*.scrapes.gz"))
     }
-    watch = watching(servers, float(STEP), fleet="")
+    watch = watching(servers, float(STEP), fleet="") if exporter else None
     polls = [
         Poll(BEGIN + STEP * index, instance, poll.body, poll.reason)
         for index in range(max(map(len, servers.values())))
@@ -131,3 +133,42 @@ def capture(name):
     ]
     end = int(polls[-1].at)
     return History(tuple(scraped(polls, watch, BEGIN)), BEGIN, end, (end,))
+
+
+SIZE = 100
+SHIFTS = 20
+
+
+def hundred():
+    """A hundred servers, scraped every 30 s for six minutes: the two of a real capture, each at a moment of its own."""
+    taken = [list(captures.read(path)) for path in sorted((REPLAYS / "uncapped").glob("*.scrapes.gz"))]
+    names = [f"10.1.0.{number}:8000" for number in range(SIZE)]
+    step = 2 * STEP
+    polls = [
+        Poll(BEGIN + step * index, name, _as_process(taken[number % 2][2 * index + number % SHIFTS].body, number))
+        for index in range(13)
+        for number, name in enumerate(names)
+    ]
+    end = int(polls[-1].at)
+    watch = watching(names, float(step), fleet="")
+    lines = scraped(polls, watch, BEGIN, step=step, more=lambda at: gpus(names, at))
+    return History(tuple(lines), BEGIN, end, (end,), step)
+
+
+def _as_process(body, number):
+    """The page as one of a server of its own: with a process start and a KV cache that no other has."""
+    size = 100_000 + 1000 * number
+    facts = f'vllm:{vllm.CACHE_INFO}{{{vllm.ENGINE}="0",kv_cache_size_tokens="{size}",block_size="16"}} 1.0'
+    own = [line for line in body.splitlines() if not line.startswith((vllm.PROCESS_START, f"vllm:{vllm.CACHE_INFO}"))]
+    return "".join(f"{line}\n" for line in [*own, facts, f"{vllm.PROCESS_START} {BEGIN - 5000 - number}"])
+
+
+def gpus(names, at):
+    """DCGM's series of two GPUs on each server's host, of different load."""
+    for number, name in enumerate(names):
+        for gpu in (0, 1):
+            own = {"Hostname": name.partition(":")[0], "gpu": str(gpu), "job": "dcgm"}
+            busy = 0.5 + number % 50 / 100 - gpu / 10
+            yield sample(dcgm.SM_ACTIVE, own, busy, at)
+            yield sample(dcgm.DRAM_ACTIVE, own, busy / 2, at)
+            yield sample(dcgm.GPU_UTIL, own, 100 * busy, at)

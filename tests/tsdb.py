@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,33 +118,44 @@ def build(prometheus: str, promtool: str, history: History, data: Path) -> None:
             blocks(promtool, rows, data)
 
 
-def levels(rules: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The recording rules in passes: each reads only what earlier ones record."""
-    waiting: dict[str, list[Mapping[str, Any]]] = {}
-    for rule in rules:
-        waiting.setdefault(rule["record"], []).append(rule)
-    found = []
+def levels(rules: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The recording rules in passes: each reads only what earlier passes recorded.
+
+    A rule that reads the name it records reads what the rules before it recorded under that name.
+    """
+    waiting, found = list(rules), []
     while waiting:
-        free = [name for name, same in waiting.items() if not (_names(same) - {name}) & waiting.keys()]
-        assert free, f"rules that wait for each other: {sorted(waiting)}"
-        found.append([rule for name in free for rule in waiting.pop(name)])
+        free = [rule for place, rule in enumerate(waiting) if not _awaited(rule, waiting, place)]
+        assert free, f"rules that wait for each other: {sorted(rule['record'] for rule in waiting)}"
+        found.append(free)
+        waiting = [rule for rule in waiting if rule not in free]
     return found
 
 
-def _names(rules: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {name for rule in rules for name in NAME.findall(rule["expr"])}
+def _awaited(rule: Mapping[str, Any], waiting: Sequence[Mapping[str, Any]], place: int) -> set[str]:
+    """The series that a rule at its *place* in the list reads and that rules of the list have still to record."""
+    own = rule["record"]
+    others = {one["record"] for one in waiting} - {own}
+    before = {one["record"] for one in waiting[:place]} & {own}
+    return set(NAME.findall(rule["expr"])) & (others | before)
 
 
 def evaluated(server: Prometheus, rule: Mapping[str, Any], history: History) -> Iterator[str]:
     """The samples that a rule writes over the history, evaluated at every scrape."""
+    found: dict[str, dict[float, str]] = {}
     for row in server.over(rule["expr"], history.begin, history.end, history.step):
-        own = {**row["metric"], **rule.get("labels", {})}
-        own.pop("__name__", None)
+        # Rows that differ in their name alone are one series of the rule: it is theirs at different times.
+        own = {key: value for key, value in row["metric"].items() if key != "__name__"}
+        points = found.setdefault(json.dumps({**own, **rule.get("labels", {})}, sort_keys=True), {})
+        assert not points.keys() & {at for at, _ in row["values"]}, f"two values for one series: {rule['expr']}"
+        points.update(row["values"])
+    for text, points in found.items():
+        own, times = json.loads(text), sorted(points)
         if "record" in rule:
             head = rule["record"] + labels(own)
-            yield from (f"{head} {value} {at:.0f}" for at, value in row["values"])
+            yield from (f"{head} {points[at]} {at:.0f}" for at in times)
         else:
-            yield from _held(rule, own, [at for at, _ in row["values"]], history.step)
+            yield from _held(rule, own, times, history.step)
 
 
 def _held(rule: Mapping[str, Any], own: Mapping[str, str], times: list[float], step: int) -> Iterator[str]:
