@@ -10,7 +10,7 @@ local recorded = catalogue.recorded;
 {
   local config = self._config,
   local p = promql.new(config),
-  local n = p.number,
+  local n = promql.number,
   local gpu = config.gpu,
 
   local dcgmSeries(name) = '%s{%s}' % [name, gpu.selector],

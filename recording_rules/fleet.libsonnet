@@ -1,4 +1,4 @@
-// Backends of a fleet held against each other. A fleet is what the exporter says, else the backends of one model name.
+// Backends of a fleet held against each other.
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local exported = catalogue.exported;
@@ -7,14 +7,6 @@ local recorded = catalogue.recorded;
 {
   local config = self._config,
   local p = promql.new(config),
-
-  // topk: two exporters that disagree about a backend's fleet must not break the join.
-  local fleetOf = 'topk by (%s) (1, %s)' % [
-    p.keys(['backend']),
-    p.by('max', ['backend', 'fleet'], '%s{fleet!=""}' % exported.backend_info),
-  ],
-  // Whatever is seen natively, and what only an exporter sees.
-  local seen = p.by('group', p.model, '%s or %s' % [recorded.in_flight, recorded.window_requests]),
 
   // A target that answers from another one's process would only be compared with itself.
   local twin = '(%s == 0)' % p.by('max', ['backend'], exported.backend_distinct),
@@ -39,37 +31,25 @@ local recorded = catalogue.recorded;
   ],
 
   prometheusRules+:: {
-    groups+: [
-      {
-        name: 'tidegauge-members',
-        rules: [
-          p.record(
-            'fleet_member',
-            '%s * %s group_left (fleet) %s or label_replace(%s unless %s %s, "fleet", "$1", "model_name", "(.*)")'
-            % [seen, p.on(['backend']), fleetOf, seen, p.on(['backend']), fleetOf]
-          ),
-        ],
-      },
-      {
-        name: 'tidegauge-fleet',
-        rules: [
-          p.record('fleet_e2e', p.inFleet(comparable)),
-          p.record('fleet_slowest', 'topk by (%s) (1, %s)' % [p.keys(['fleet']), recorded.fleet_e2e]),
-          p.record('fleet_skew', '%s / (%s > 0) and (%s > 1)' % [
-            p.by('max', ['fleet'], recorded.fleet_e2e),
-            p.by('min', ['fleet'], recorded.fleet_e2e),
-            p.by('count', ['fleet'], p.by('count', ['fleet', 'backend'], recorded.fleet_e2e)),
-          ]),
-          p.record('skew_ratio', '%s / (%s > 0) and %s' % [extreme('max'), extreme('min'), several]),
-          p.record('skew_difference', '%s - %s and %s' % [extreme('max'), extreme('min'), several]),
-          p.record('skew_worst', '(%s or %s) and %s %s' % [
-            worst('topk', ['queue_late', 'running']),
-            worst('bottomk', ['prefix_hit']),
-            p.on(['fleet', 'signal']),
-            several,
-          ]),
-        ],
-      },
-    ],
+    groups+: [{
+      name: 'tidegauge-fleet',
+      rules: [
+        p.record('fleet_e2e', p.inFleet(comparable)),
+        p.record('fleet_slowest', 'topk by (%s) (1, %s)' % [p.keys(['fleet']), recorded.fleet_e2e]),
+        p.record('fleet_skew', '%s / (%s > 0) and (%s > 1)' % [
+          p.by('max', ['fleet'], recorded.fleet_e2e),
+          p.by('min', ['fleet'], recorded.fleet_e2e),
+          p.by('count', ['fleet'], p.by('count', ['fleet', 'backend'], recorded.fleet_e2e)),
+        ]),
+        p.record('skew_ratio', '%s / (%s > 0) and %s' % [extreme('max'), extreme('min'), several]),
+        p.record('skew_difference', '%s - %s and %s' % [extreme('max'), extreme('min'), several]),
+        p.record('skew_worst', '(%s or %s) and %s %s' % [
+          worst('topk', ['queue_late', 'running']),
+          worst('bottomk', ['prefix_hit']),
+          p.on(['fleet', 'signal']),
+          several,
+        ]),
+      ],
+    }],
   },
 }

@@ -1,4 +1,4 @@
-// Servers of a fleet as its exporter counts them, and what arrives at them together.
+// Which fleet a server is in: what the exporter says, else the backends of one model name.
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local exported = catalogue.exported;
@@ -7,26 +7,24 @@ local recorded = catalogue.recorded;
 {
   local config = self._config,
   local p = promql.new(config),
-  local inFleet = p.by('max', ['fleet', 'backend'], '%s{fleet!=""}' % exported.backend_info),
-  local reached = '(%s == 1)' % p.by('max', ['backend'], exported.backend_up),
-  local twin = '(%s == 0)' % p.by('max', ['backend'], exported.backend_distinct),
+
+  // topk: two exporters that disagree about a backend's fleet must not break the join.
+  local fleetOf = 'topk by (%s) (1, %s)' % [
+    p.keys(['backend']),
+    p.by('max', ['backend', 'fleet'], '%s{fleet!=""}' % exported.backend_info),
+  ],
+  // Whatever is seen natively, and what only an exporter sees.
+  local seen = p.by('group', p.model, '%s or %s' % [recorded.in_flight, recorded.window_requests]),
 
   prometheusRules+:: {
     groups+: [{
-      name: 'tidegauge-counts',
+      name: 'tidegauge-members',
       rules: [
-        p.record('fleet_distinct_up', p.by('count', ['fleet'], '%s and %s %s unless %s %s' % [
-          inFleet,
-          p.on(['backend']),
-          reached,
-          p.on(['backend']),
-          twin,
-        ])),
-        p.record('fleet_arrival_rate', p.by('sum', ['fleet'], '%s * %s group_left () %s' % [
-          inFleet,
-          p.on(['backend']),
-          recorded.arrival_rate,
-        ])),
+        p.record(
+          'fleet_member',
+          '%s * %s group_left (fleet) %s or label_replace(%s unless %s %s, "fleet", "$1", "model_name", "(.*)")'
+          % [seen, p.on(['backend']), fleetOf, seen, p.on(['backend']), fleetOf]
+        ),
       ],
     }],
   },

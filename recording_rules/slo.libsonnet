@@ -21,7 +21,7 @@ local recorded = catalogue.recorded;
 
   // What is asked of each model as long as it has a ratio over any window: idle, or with its servers gone.
   local inForce(value) = std.join(' or ', [
-    '(%s%s or %s%s) * 0 + %s' % [recorded.slo_total, selector, recorded.slo_3d, selector, p.number(value(target))]
+    '(%s%s or %s%s) * 0 + %s' % [recorded.slo_total, selector, recorded.slo_3d, selector, promql.number(value(target))]
     for sli in slo.slis
     for target in slo.objectives(config, sli)
     for selector in ['{%s}' % joined(['sli="%s"' % sli, target.matcher])]

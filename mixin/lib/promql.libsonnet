@@ -65,7 +65,7 @@ local catalogue = import '../catalogue.json';
       edge,
       p.enough(requests),
     ],
-    enough(requests):: '(%s >= %s)' % [requests, p.number(config.thresholds.min_requests)],
+    enough(requests):: '(%s >= %s)' % [requests, $.number(config.thresholds.min_requests)],
 
     // *native* where no exporter covers the backend. The exporter's silence on a backend that it covers is an answer (too few
     // requests, say) and must not be filled in from another window.
@@ -86,7 +86,6 @@ local catalogue = import '../catalogue.json';
       expr: expr,
       [if labels != {} then 'labels']: labels,
     },
-    number(value):: '%g' % value,
   },
 
   number(value):: '%g' % value,

@@ -10,6 +10,7 @@ backend, else the native one. Whatever comes after the rules reads the latter.
 from tidegauge.catalogue.recorded import (
     bottleneck,
     capacity,
+    counts,
     fleet,
     health,
     latency,
@@ -23,6 +24,7 @@ from tidegauge.catalogue.recorded import (
 )
 from tidegauge.catalogue.recorded.bottleneck import *
 from tidegauge.catalogue.recorded.capacity import *
+from tidegauge.catalogue.recorded.counts import *
 from tidegauge.catalogue.recorded.fleet import *
 from tidegauge.catalogue.recorded.health import *
 from tidegauge.catalogue.recorded.latency import *
@@ -35,7 +37,7 @@ from tidegauge.catalogue.recorded.split import *
 from tidegauge.catalogue.recorded.stages import *
 from tidegauge.catalogue.series import Recorded
 
-_SUBJECTS = (health, stages, queue, split, latency, load, memory, fleet, members, capacity, bottleneck, slo)
+_SUBJECTS = (health, stages, queue, split, latency, load, memory, members, fleet, counts, capacity, bottleneck, slo)
 
 RECORDED: tuple[Recorded, ...] = tuple(
     entry for subject in _SUBJECTS for entry in vars(subject).values() if isinstance(entry, Recorded)

@@ -5,14 +5,6 @@ from tidegauge.catalogue.series import recorded
 
 _MODEL = (lb.BACKEND, lb.MODEL_NAME)
 
-FLEET_MEMBER = recorded(
-    "fleet_member",
-    "fleet_backend:member:info",
-    "bool",
-    "1 for each backend and model, with the fleet the exporter names, else the model name.",
-    lb.FLEET,
-    *_MODEL,
-)
 FLEET_E2E = recorded(
     "fleet_e2e",
     "fleet_backend:e2e_seconds:mean",
