@@ -37,6 +37,7 @@ local validate = import 'lib/validate.libsonnet';
   grafanaDashboards+:: boards(config, {
     'latency.json': import '../dashboards/json/latency.json',
     'waves.json': import '../dashboards/json/waves.json',
+    'skew.json': import '../dashboards/json/skew.json',
     'slo.json': import '../dashboards/json/slo.json',
   }),
 }
