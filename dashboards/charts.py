@@ -148,6 +148,7 @@ def timeline(  # noqa: PLR0913  # a panel has this many independent properties
         "showValue": "auto",
         "alignValue": "left",
         "rowHeight": 0.85,
+        "perPage": 20,
         "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom"},
         "tooltip": {"mode": "single", "sort": "none"},
     }
@@ -291,6 +292,8 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
         options={"showHeader": True, "cellHeight": "sm", "sortBy": by_heading if order is None else []},
         defaults=defaults,
         overrides=[
+            # A cell without a label is no empty table.
+            {"matcher": {"id": "byType", "options": "string"}, "properties": [{"id": "noValue", "value": "-"}]},
             *(column_override(column) for column in columns if column.title),
             *(override(name, links=[to]) for name, to in (links or {}).items()),
             *(override(name, custom__width=width) for name, width in (widths or {}).items()),

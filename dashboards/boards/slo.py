@@ -250,8 +250,7 @@ def _note() -> object:
         "- Burn high over 5 min and 1 h: it happens now.\n"
         "- Only TTFT: queue or prefill.\n"
         "- TPOT: a large batch, or long prompts in it.\n"
-        "- Only E2E: long answers.\n\n"
-        "No requests, no share: neither good nor bad.",
+        "- Only E2E: long answers.",
     )
 
 

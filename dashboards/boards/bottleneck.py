@@ -1,0 +1,327 @@
+"""Board "What holds a backend back": the level of each backend over time, and the evidence that decides it.
+
+One function per panel, in the order of the board.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from dashboards import charts as c
+from dashboards import frame, outliers
+from dashboards import panels as p
+from dashboards.fields import (
+    BAD,
+    GOOD,
+    GREY,
+    NEUTRAL,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WARN,
+    YELLOW,
+    Column,
+    Json,
+    Query,
+    dashed,
+    override,
+    override_all,
+    state,
+    steps,
+)
+from dashboards.queries import by, otherwise, reads, select
+from tidegauge.catalogue import Recorded, limits, places
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue import thresholds as th
+
+
+@attrs.frozen
+class Level:
+    """How the board shows a level: its number, its words and its colour."""
+
+    code: int
+    words: str
+    colour: str
+
+
+LEVELS: Final[Mapping[str, Level]] = {
+    "scheduling": Level(1, "scheduling (L1)", VERMILION),
+    "memory": Level(2, "memory (L2)", ORANGE),
+    "compute": Level(3, "compute (L3)", PURPLE),
+    "false_compute": Level(4, "false compute", YELLOW),
+    "communication": Level(5, "communication (L4)", SKY),
+    "none": Level(0, "none", GOOD),
+    "unknown": Level(-1, "not enough evidence", NEUTRAL),
+}
+UNSEEN: Final = 10
+"""What is added to a level's number where no GPU figure was part of the evidence."""
+LOADED: Final = "no backend known"
+NO_GPU: Final = "no DCGM data: its exporter is not scraped, or its host label leads to no backend"
+FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in 5 minutes"
+P90: Final = "0.9"
+PER_MINUTE: Final = "suffix: /min"
+
+_RANGE: Final = "[$__range] @ end()"
+_ALERTS: Final = ("Vllm.+Bound", "VllmCommunication.+", "VllmKVCache.+", "VllmPreempting")
+
+
+def board() -> Json:
+    """The board as Grafana's JSON."""
+    return frame.board(
+        places.BOTTLENECK,
+        "One level per backend at a time; the first that its evidence shows: memory, communication, false compute, "
+        "compute, scheduling. GPU figures are those of NVIDIA's DCGM exporter; without them a loaded backend that "
+        "neither waits nor runs out of KV cache is not judged.",
+        (_verdict(), _over_time(), _each(), _evidence(), _gpus()),
+        by=(lb.MODEL_NAME, lb.BACKEND, lb.FLEET),
+    )
+
+
+def _verdict() -> p.Row:
+    panels = ((_counted(), 11), (_unseen(), 4), (frame.alerts(3, *_ALERTS), 9))
+    return p.Row("Verdict: backends at each level", 5, panels)
+
+
+def _counted() -> object:
+    queries = [
+        Query(by("count", f"{select(rc.BOTTLENECK, level=name)} == 1", lb.LEVEL), level.words, instant=True)
+        for name, level in LEVELS.items()
+    ]
+    return c.stat(
+        1,
+        "Backends at each level",
+        f"How many backends are at it now; a level that none is at is left out. {reads(rc.BOTTLENECK)}",
+        "none",
+        *queries,
+        overrides=[
+            override(level.words, color={"mode": "fixed", "fixedColor": level.colour}) for level in LEVELS.values()
+        ],
+        named=True,
+        no_value=LOADED,
+    )
+
+
+def _unseen() -> object:
+    known = by("count", select(rc.BOTTLENECK))
+    return c.stat(
+        2,
+        "GPU unseen",
+        "Backends that are judged without GPU figures: compute and communication cannot be told there. "
+        f"{reads(rc.BOTTLENECK)}",
+        "none",
+        Query(otherwise(by("count", select(rc.BOTTLENECK, gpu="unseen")), f"{known} * 0"), instant=True),
+        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        mappings=[state(0, "none", GOOD)],
+        no_value=LOADED,
+    )
+
+
+def _code(**labels: str) -> str:
+    """The number of each backend's level."""
+    return by(
+        "max",
+        " or ".join(f"{select(rc.BOTTLENECK, level=name, **labels)} * {level.code}" for name, level in LEVELS.items()),
+        lb.BACKEND,
+    )
+
+
+def _over_time() -> p.Row:
+    return p.Row("Level of each backend, and what to do about it", 13, ((_timeline(), 12), (_note(), 12)))
+
+
+def _timeline() -> object:
+    words = [state(level.code, level.words, level.colour) for level in LEVELS.values()]
+    unseen = [
+        state(level.code + UNSEEN, f"{level.words}, GPU unseen", level.colour)
+        for name, level in LEVELS.items()
+        if name != "unknown"
+    ]
+    return c.timeline(
+        4,
+        "Level over time",
+        "A bar per backend. GPU unseen: DCGM had no figure for it, so levels that only GPUs tell are left out. Not "
+        "enough evidence: it is loaded, and nothing that is measured holds it back; GPU figures would say more. "
+        f"{reads(rc.BOTTLENECK)}",
+        [Query(f"{_code(gpu='seen')} or {_unseen_code()}", "{{backend}}")],
+        [*words, *unseen],
+        no_value=LOADED,
+    )
+
+
+def _unseen_code() -> str:
+    """The same for what was judged without GPU figures; what is unknown is so for want of them, and says so already."""
+    unknown = by("max", select(rc.BOTTLENECK, gpu="unseen", level="unknown"), lb.BACKEND)
+    return f"({_code(gpu='unseen')} + {UNSEEN} unless {unknown}) or {unknown} * {LEVELS['unknown'].code}"
+
+
+def _note() -> object:
+    return c.text(
+        5,
+        "What it means, and what to do next",
+        "The levels, the evidence for each and the next step.",
+        f"| level | evidence | next |\n|---|---|---|\n"
+        f"| **scheduling (L1)** | requests wait, KV and GPUs free | slots, token budget: *Waves* |\n"
+        f"| **memory (L2)** | KV at {th.KV_FULL.value:.0%}, or preemptions | fewer, shorter requests: *Capacity* |\n"
+        f"| **compute (L3)** | SMs at {limits.GPU_BUSY:.0%}, tokens late | fewer at once; profiler |\n"
+        f"| **false compute** | the same, DRAM below {limits.GPU_DRAM_LOW:.0%} | CPU, CUDA graphs; profiler |\n"
+        f"| **communication (L4)** | GPUs {limits.GPU_SPREAD:.0%} apart | throttling, links, NCCL; profiler |\n"
+        f"| **not enough evidence** | loaded, no GPU data | scrape DCGM's exporter |\n\n"
+        f"What runs inside the GPUs is not seen here: for L3 and L4 hand the backend and a minute of its bar to a "
+        f"profiler, vLLM's torch profiler for kernels or Nsight Systems for waits between ranks.",
+    )
+
+
+def _each() -> p.Row:
+    return p.Row("Each backend now, with its evidence", 8, ((_table(), 24),))
+
+
+def _table() -> object:
+    def figure(series: Recorded, **labels: str) -> str:
+        return by("max", select(series, **labels), lb.BACKEND)
+
+    seen = f"{figure(rc.BOTTLENECK, gpu='seen')} or {figure(rc.BOTTLENECK, gpu='unseen')} * 0"
+    words = tuple(state(level.code, level.words, level.colour) for level in LEVELS.values())
+    busy, spread, low = limits.GPU_BUSY, limits.GPU_SPREAD, limits.GPU_DRAM_LOW
+    columns = [
+        Column("level", _code(), "none", mappings=words),
+        Column("GPU data", seen, "none", mappings=(state(1, "seen", GOOD), state(0, "unseen", NEUTRAL))),
+        Column("running", figure(rc.RUNNING), "short"),
+        Column("waiting", figure(rc.WAITING), "short"),
+        Column("KV cache", figure(rc.KV_USAGE), "percentunit", ((None, "transparent"), (th.KV_FULL.value, WARN))),
+        Column("preempted", f"60 * {figure(rc.PREEMPTION_RATE)}", PER_MINUTE, ((None, "transparent"), (1e-9, WARN))),
+        Column("TPOT p90", figure(rc.TPOT_5M, quantile=P90), "s"),
+        Column("SM active", figure(rc.GPU_BUSY), "percentunit", ((None, "transparent"), (busy, WARN))),
+        Column("GPU spread", figure(rc.GPU_SPREAD), "percentunit", ((None, "transparent"), (spread, WARN))),
+        Column(
+            "DRAM active",
+            figure(rc.GPU_DRAM),
+            "percentunit",
+            ((None, "transparent"), (1e-9, WARN), (low, "transparent")),
+        ),
+    ]
+    read = (rc.BOTTLENECK, rc.RUNNING, rc.WAITING, rc.KV_USAGE, rc.PREEMPTION_RATE, rc.TPOT_5M, *_OF_GPUS)
+    return c.table(
+        6,
+        "Level and evidence",
+        "The evidence behind each level; orange is past its limit. A dash is what is not measured: GPUs without DCGM, "
+        f"quantiles of too few requests. {reads(*read)}",
+        (lb.BACKEND,),
+        columns,
+        sort=("level", True),
+        widths={c.HEADINGS[lb.BACKEND]: 180, "level": 160},
+        no_value=LOADED,
+    )
+
+
+def _evidence() -> p.Row:
+    full = steps((None, "transparent"), (th.KV_FULL.value, VERMILION))
+    waiting = outliers.graph(
+        7,
+        "Requests waiting",
+        "Scheduling (L1) where it never reaches 0 for 5 minutes while KV cache and GPUs are free.",
+        "short",
+        rc.WAITING,
+        no_value="no server reports",
+    )
+    usage = outliers.graph(
+        8,
+        "KV-cache usage",
+        "Memory (L2) from the dashed line on: of the backend's fullest engine.",
+        "percentunit",
+        rc.KV_USAGE,
+        limits=(0, 1),
+        marks=full,
+        no_value="no server reports",
+    )
+    preempted = outliers.graph(
+        9,
+        "Preemptions",
+        "Memory (L2) as soon as there are any: requests that were thrown out of the batch compute their prompt again.",
+        "reqps",
+        rc.PREEMPTION_RATE,
+        no_value="no server reports",
+    )
+    panels = ((waiting, 6), (usage, 6), (preempted, 6), (_tokens(), 6))
+    return p.Row("Evidence from vLLM: scheduling and memory", 9, panels)
+
+
+def _tokens() -> object:
+    target = by("max", select(rc.SLO_ASKED, sli="tpot"), lb.MODEL_NAME)
+    return c.graph(
+        10,
+        "TPOT p90 and its target",
+        "Mean time per output token of a request. Compute (L3) where it is late while the GPUs are busy. "
+        f"{reads(rc.TPOT_5M, rc.SLO_ASKED, rc.FLEET_MEMBER)}",
+        "s",
+        [
+            Query(outliers.median(rc.TPOT_5M, quantile=P90), "median of {{fleet}}"),
+            Query(outliers.farthest(rc.TPOT_5M, quantile=P90), "{{backend}}"),
+            Query(target, "target of {{model_name}}"),
+        ],
+        overrides=_look("^target of "),
+        legend="list",
+        no_value=FEW,
+    )
+
+
+def _look(aside: str = "") -> list[Json]:
+    """Lines without fill, the median thick and grey; *aside* finds what is drawn as a target."""
+    median = override_all("^median", color={"mode": "fixed", "fixedColor": GREY}, custom__lineWidth=6)
+    return [override_all(".", custom__fillOpacity=0), median, *([dashed(aside, VERMILION)] if aside else [])]
+
+
+_OF_GPUS: Final = (rc.GPU_BUSY, rc.GPU_SPREAD, rc.GPU_DRAM)
+
+
+def _gpus() -> p.Row:
+    busy = _gpu(
+        11,
+        "SM active",
+        f"Share of time that a backend's GPUs computed. From the dashed line on, {limits.GPU_BUSY:.0%}, they are busy: "
+        "compute (L3) if tokens are late as well.",
+        rc.GPU_BUSY,
+        (limits.GPU_BUSY, BAD),
+    )
+    spread = _gpu(
+        12,
+        "GPU spread",
+        "Busiest less idlest GPU of a backend: communication (L4) above the dashed line, as all wait for the slowest. "
+        "A backend with one GPU has none.",
+        rc.GPU_SPREAD,
+        (limits.GPU_SPREAD, BAD),
+        no_value=f"{NO_GPU}; or one GPU each",
+    )
+    memory = _gpu(
+        13,
+        "DRAM active",
+        "Share of time that the GPU's memory was busy. Below the dashed line busy SMs do not compute: false compute.",
+        rc.GPU_DRAM,
+        (limits.GPU_DRAM_LOW, BAD),
+    )
+    return p.Row("Evidence from the GPUs: compute and communication", 8, ((busy, 8), (spread, 8), (memory, 8)))
+
+
+def _gpu(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int, title: str, description: str, series: Recorded, mark: tuple[float, str], *, no_value: str = NO_GPU
+) -> Any:
+    """The backends farthest from the median of all chosen ones: GPU figures have no model and no fleet."""
+    mean = f"avg_over_time({select(series)}{_RANGE})"
+    distance = f"abs({mean} - scalar(quantile(0.5, {mean})))"
+    return c.graph(
+        id_,
+        title,
+        f"{description} {reads(series)}",
+        "percentunit",
+        [
+            Query(f"quantile(0.5, {select(series)})", "median"),
+            Query(f"{select(series)} and on ({lb.BACKEND}) topk({outliers.DRAWN}, {distance})", "{{backend}}"),
+        ],
+        overrides=_look(),
+        limits=(0, 1),
+        marks=steps((None, "transparent"), mark),
+        legend="list",
+        no_value=no_value,
+    )
