@@ -41,13 +41,17 @@ class Query:
 
 @attrs.frozen
 class Column:
-    """A column of a table: an instant query that gives one value per row, its heading (none: not shown) and unit."""
+    """A column of a table: an instant query that gives one value per row, its heading (none: not shown) and unit.
+
+    `bar` draws the value as a bar from 0 as well.
+    """
 
     title: str
     expr: str
     unit: str
     steps: tuple[tuple[float | None, str], ...] = ()
     mappings: tuple[Json, ...] = ()
+    bar: bool = False
 
 
 def steps(*pairs: tuple[float | None, str]) -> Json:
@@ -99,6 +103,9 @@ def column_override(column: Column) -> Json:
         properties["thresholds"] = steps(*column.steps)
     if column.steps or column.mappings:
         properties["custom__cellOptions"] = {"type": "color-background", "mode": "basic"}
+    if column.bar:
+        bar = {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}
+        properties |= {"min": 0, "thresholds": steps((None, BLUE)), "custom__cellOptions": bar}
     if column.mappings:
         properties["mappings"] = list(column.mappings)
     return override(column.title, **properties)

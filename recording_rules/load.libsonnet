@@ -37,6 +37,7 @@ local reason = 'finished_reason';
           p.record('prompt_rate', rate(vllm.prompt_tokens)),
           p.record('output_rate', rate(vllm.output_tokens)),
           p.record('request_rate', rate(vllm.finished)),
+          p.record('in_flight_5m', 'avg_over_time(%s[5m])' % recorded.in_flight),
           p.record('fleet_prompt_rate', p.byFleet('sum', recorded.prompt_rate)),
           p.record('fleet_output_rate', p.byFleet('sum', recorded.output_rate)),
           p.record('fleet_finished_rate', p.by('sum', ['fleet', reason], '%s * %s group_left (fleet) %s' % [

@@ -1,6 +1,6 @@
 """Throughput, lengths, refusals, aborts and arrivals."""
 
-from tests.rules.promtool import Group, Value, labels
+from tests.rules.promtool import Group, Value, labels, series
 from tests.rules.servers import exporter, polled
 from tests.rules.steady import LENGTHS_128K, MODERN, OLD, RAY, STEPS, Steady, backend
 from tidegauge import vllm
@@ -53,6 +53,17 @@ THROUGHPUT = Group(
         }),
     ],
 )  # fmt: skip
+
+IN_FLIGHT = Group(
+    "requests in flight are their mean over the five minutes of the throughput, whatever they were before or are now",
+    [
+        series(f"vllm:{vllm.RUNNING}", "100x5 8 4x4 12x4", **MODERN),
+        series(f"vllm:{vllm.WAITING}", "1x16", **MODERN),
+        *Steady(TWIN, gauges={vllm.RUNNING: 2, vllm.WAITING: 0}).series(),
+        *Steady(RANK, gauges={vllm.RUNNING: 3, vllm.WAITING: 2}).series(),
+    ],
+    [Value(rec.IN_FLIGHT_5M, 8, {backend(MODERN): 9, backend(TWIN): 7})],
+)
 
 LENGTHS = Group(
     "lengths per backend, whose buckets depend on its longest context",
@@ -140,4 +151,4 @@ ARRIVALS = Group(
     ],
 )
 
-GROUPS = [THROUGHPUT, LENGTHS, REJECTIONS, ABORTS, ARRIVALS]
+GROUPS = [THROUGHPUT, IN_FLIGHT, LENGTHS, REJECTIONS, ABORTS, ARRIVALS]

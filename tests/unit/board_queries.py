@@ -25,7 +25,8 @@ def evaluated(tmp_path, series: dict[str, float | str], expr: str, at: str = "1m
         for name, value in series.items()
     ]
     file = tmp_path / "probe.yml"
-    file.write_text(yaml.safe_dump({"tests": [{"input_series": inputs, "promql_expr_test": [probe]}]}))
+    test = {"interval": "1m", "input_series": inputs, "promql_expr_test": [probe]}
+    file.write_text(yaml.safe_dump({"tests": [test]}))
     done = subprocess.run(
         [program("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
     )

@@ -18,6 +18,13 @@ REQUEST_RATE = recorded(
     "Requests finished per second, for whatever reason.",
     *_MODEL,
 )
+IN_FLIGHT_5M = recorded(
+    "in_flight_5m",
+    "backend_model:requests_in_flight:mean5m",
+    "requests",
+    "Mean of the requests running or waiting in the server, over as long as its throughput is.",
+    *_MODEL,
+)
 FLEET_PROMPT_RATE = recorded(
     "fleet_prompt_rate", "fleet:prompt_tokens:rate5m", "tokens/s", "Prompt tokens per second of the fleet.", lb.FLEET
 )

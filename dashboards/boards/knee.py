@@ -1,0 +1,102 @@
+"""The knee: what a backend gives at each number of requests in flight, as rows of the board "Load".
+
+There is no scatter plot: Grafana's reads other options in 10 than from 11 on. A table of doubling bins says the same.
+"""
+
+from typing import Final
+
+from dashboards import charts as c
+from dashboards import panels as p
+from dashboards.fields import BAD, GOOD, Column, Query, state
+from dashboards.queries import by, reads, select
+from tidegauge.catalogue import Recorded
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+
+BIN: Final = "at_least"
+NO_LOAD: Final = "never a whole request in flight"
+_SUBJECT: Final = f"{lb.BACKEND}, {lb.MODEL_NAME}"
+_IN_FLIGHT: Final = select(rc.IN_FLIGHT_5M)
+_BINS: Final = f'count_values by ({_SUBJECT}) ("{BIN}", 2 ^ floor(log2({_IN_FLIGHT} >= 1)))'
+"""1 for each backend, whose requests in flight are now the label: 1, 2, 4, 8 ..."""
+
+
+def row(first: int) -> p.Row:
+    """Throughput and latency by requests in flight; panel ids from *first* on."""
+    return p.Row("The knee: how much more in flight still gives more", 9, (
+        (_table(first), 14),
+        (_verdict(first + 1), 4),
+        (_per_request(first + 2), 6),
+    ))  # fmt: skip
+
+
+def _over_range(function: str, value: str) -> str:
+    """Over the chosen time, the values of each backend by the bin it was in."""
+    return by("sum", f"{function}(({_BINS} * on ({_SUBJECT}) group_left () {value})[$__range:$__interval])", BIN)
+
+
+def _mean(value: str) -> str:
+    """Mean over the time that backends spent in each bin."""
+    return f"{_over_range('sum_over_time', value)} / {_over_range('count_over_time', value)}"
+
+
+def _time() -> str:
+    spent = _over_range("count_over_time", _IN_FLIGHT)
+    return f"{spent} / on () group_left () sum({spent})"
+
+
+def _table(id_: int) -> object:
+    def quantile(series: Recorded) -> str:
+        return _mean(select(series, quantile="0.9"))
+
+    return c.table(
+        id_,
+        "One backend, by its requests in flight",
+        "Over the chosen time, while that many requests or up to twice as many were in the backend: their mean, the "
+        "share of the time, generated tokens per second, and the mean of the 5-minute p90s of the time to the first "
+        "token and per token. The knee is the row after which tokens per second stop rising while latency still does. "
+        "Where the last row is the highest, the chosen time never reached it. "
+        f"{reads(rc.IN_FLIGHT_5M, rc.OUTPUT_RATE, rc.TTFT_5M, rc.TPOT_5M)}",
+        (BIN,),
+        [
+            Column("in flight", _mean(_IN_FLIGHT), "none"),
+            Column("time", _time(), "percentunit"),
+            Column("tok/s", _mean(select(rc.OUTPUT_RATE)), "none", bar=True),
+            Column("TTFT p90", quantile(rc.TTFT_5M), "s"),
+            Column("TPOT p90", quantile(rc.TPOT_5M), "s"),
+        ],
+        sort=("in flight", False),
+        no_value=NO_LOAD,
+    )
+
+
+def _verdict(id_: int) -> object:
+    given, held = _mean(select(rc.OUTPUT_RATE)), _mean(_IN_FLIGHT)
+    best = f"({given}) >= on () group_left () max({given})"
+    return c.stat(
+        id_,
+        "Knee",
+        "Reached: backends held more than where they gave most, and gave less. Not reached: they gave most where they "
+        f"held most, so more may give more. {reads(rc.IN_FLIGHT_5M, rc.OUTPUT_RATE)}",
+        "none",
+        Query(f"max({held}) > bool max(({held}) and on ({BIN}) ({best}))", instant=True),
+        mappings=[state(0, "not reached", GOOD), state(1, "reached", BAD)],
+        no_value=NO_LOAD,
+    )
+
+
+def _per_request(id_: int) -> object:
+    return c.graph(
+        id_,
+        "Output per request",
+        "Generated tokens per second for each request in flight, by model. Level: more requests give more. "
+        f"Falling while requests in flight rise: past the knee. {reads(rc.OUTPUT_RATE, rc.IN_FLIGHT_5M)}",
+        "short",
+        [
+            Query(
+                f"{by('sum', select(rc.OUTPUT_RATE), lb.MODEL_NAME)} / ({by('sum', _IN_FLIGHT, lb.MODEL_NAME)} >= 1)",
+                "{{model_name}}",
+            )
+        ],
+        no_value=NO_LOAD,
+    )

@@ -1,0 +1,121 @@
+"""The board of waves: its verdicts, which source it prefers, how it counts."""
+
+import pytest
+
+from dashboards.boards import waves
+from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tidegauge import vllm
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+
+
+@pytest.fixture(scope="module")
+def board():
+    return waves.board()
+
+
+def expr_of(board, id_, query=0):
+    return plain(panel_of(board, id_)["targets"][query]["expr"]).replace("$__rate_interval", "4m")
+
+
+def verdicts(fleet, ceiling, state):
+    """The state-set of a ceiling that is in that state."""
+    name = rc.CEILING_VERDICT.name
+    return {f'{name}{{fleet="{fleet}", ceiling="{ceiling}", state="{one}"}}': float(one == state) for one in lb.STATES}
+
+
+class TestCeilings:
+    def test_the_fleet_that_needs_a_look_speaks_for_all(self, board, tmp_path):
+        """One clipping fleet of two is a clip; where nothing was measured, an inert one does not hide it."""
+        series = {
+            **verdicts("a", "client", "inert"),
+            **verdicts("b", "client", "clips"),
+            **verdicts("a", "server", "unmeasured"),
+            **verdicts("b", "server", "inert"),
+        }
+        found = evaluated(tmp_path, series, expr_of(board, 1))
+        panel = panel_of(board, 1)
+        assert {"ceiling=client": "clips", "ceiling=server": "unmeasured"} == {
+            labels: shown(panel, value)[0] for labels, value in found.items()
+        }
+
+    def test_each_fleet_has_its_own_line(self, board, tmp_path):
+        """Over time the states are kept apart by fleet and kind."""
+        series = {**verdicts("a", "client", "inert"), **verdicts("b", "client", "clips")}
+        assert {"ceiling=client, fleet=a": 0, "ceiling=client, fleet=b": 2} == evaluated(
+            tmp_path, series, expr_of(board, 9)
+        )
+
+    def test_no_state_has_the_colour_of_another(self, board):
+        """Clips, inert and unmeasured are told apart without reading."""
+        assert len({shown(panel_of(board, 1), number)[1] for number in range(3)}) == 3
+
+    def test_the_tightest_ceiling_is_named(self, board, tmp_path):
+        """Of two fleets and two kinds the smallest margin, under the kind it has."""
+        margins = {("a", "client"): 1.5, ("b", "client"): 0.5, ("a", "server"): 8, ("b", "server"): 9}
+        series = {
+            f'{rc.CEILING_MARGIN.name}{{fleet="{fleet}", ceiling="{kind}"}}': value
+            for (fleet, kind), value in margins.items()
+        }
+        assert evaluated(tmp_path, series, expr_of(board, 2)) == {"ceiling=client": 0.5}
+
+
+def test_what_callers_tell_goes_before_what_is_inferred(board, tmp_path):
+    """The median is told (29, not 33); nobody told the p90, so that is inferred."""
+    told = {("reported", "median"): 29, ("inferred", "median"): 33, ("inferred", "p90"): 34}
+    series = {
+        f'{ex.BARRIER_FANOUT.name}{{fleet="f", source="{source}", stat="{stat}"}}': value
+        for (source, stat), value in told.items()
+    }
+    assert evaluated(tmp_path, series, expr_of(board, 6)) == {"stat=median": 29, "stat=p90": 34}
+
+
+class TestCauses:
+    def test_callers_and_servers_are_weighed_together(self, board, tmp_path):
+        """Three of four waiting requests wait for the caller's slot: 75 %, though each backend has other causes."""
+        series = {
+            f'{rc.FLEET_WAITING_CAUSE.name}{{fleet="f", cause="caller"}}': 3,
+            f'{rc.WAITING_CAUSE.name}{{backend="a", cause="sequence_slots"}}': 0.5,
+            f'{rc.WAITING_CAUSE.name}{{backend="b", cause="sequence_slots"}}': 0.25,
+            f'{rc.WAITING_CAUSE.name}{{backend="b", cause="kv_cache"}}': 0.25,
+        }
+        assert evaluated(tmp_path, series, expr_of(board, 4)) == {"cause=caller": 0.75}
+
+    def test_where_nobody_waits_there_is_no_cause(self, board, tmp_path):
+        """Nothing of nothing is no share: the panel says so instead."""
+        series = {f'{rc.WAITING_CAUSE.name}{{backend="a", cause="sequence_slots"}}': 0}
+        assert evaluated(tmp_path, series, expr_of(board, 4)) == {}
+
+    def test_hidden_wait_is_per_request_and_counted_once(self, board, tmp_path):
+        """Two exporters tell of the same 10 s of one backend: over the 40 requests of both backends, 0.25 s each."""
+        series = {
+            f'{ex.HIDDEN_WAIT.name}{{backend="a", instance="x:1"}}': 10,
+            f'{ex.HIDDEN_WAIT.name}{{backend="a", instance="y:1"}}': 10,
+            f'{rc.WINDOW_REQUESTS.name}{{backend="a", model_name="m"}}': 10,
+            f'{rc.WINDOW_REQUESTS.name}{{backend="b", model_name="m"}}': 30,
+        }
+        assert evaluated(tmp_path, series, expr_of(board, 11, 1)) == {"": 0.25}
+
+
+def test_changes_without_a_limiter_log_have_no_reason(board, tmp_path):
+    """The ceiling of fleet a changes twice and nobody says why; of b the log tells, so b is not counted again."""
+    series = {
+        f'{ex.CEILING.name}{{fleet="a", ceiling="client", source="reported"}}': "16 16 28 28 48",
+        f'{ex.CEILING.name}{{fleet="b", ceiling="client", source="log"}}': "16 16 32 32 32",
+        f'{ex.CEILING_CHANGES.name}{{fleet="b", reason="clamp"}}': "0 0 1 1 1",
+    }
+    assert evaluated(tmp_path, series, expr_of(board, 15, 1), at="4m") == {"": 2}
+
+
+def test_queue_heatmap_knows_backends_by_either_label(board, tmp_path):
+    """A backend is an instance or a pod, and one that is both is counted once: 4 minutes of 2 and of 1 a minute."""
+    name = f"vllm:{vllm.QUEUE}_bucket"
+    series = {
+        f'{name}{{model_name="m", instance="a", pod="a", le="0.3"}}': "0+2x10",
+        f'{name}{{model_name="m", instance="10.0.0.1:8000", pod="b", le="0.3"}}': "0+1x10",
+        f'{name}{{model_name="m", instance="c", le="0.3"}}': "0+100x10",
+    }
+    expr = panel_of(board, 12)["targets"][0]["expr"].replace("$__rate_interval", "4m")
+    expr = expr.replace("$instance", "a|b").replace("$model_name", ".*")
+    assert evaluated(tmp_path, series, expr, at="8m") == {"le=0.3": 12}
