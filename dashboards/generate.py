@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dashboards.boards import bottleneck, latency, load, skew, slo, waves
+from dashboards.boards import bottleneck, capacity, latency, load, skew, slo, waves
 from dashboards.fields import Json
 from tidegauge.catalogue import places
 
@@ -13,6 +13,7 @@ BOARDS: Final[dict[str, Callable[[], Json]]] = {
     places.LATENCY.key: latency.board,
     places.WAVES.key: waves.board,
     places.SKEW.key: skew.board,
+    places.CAPACITY.key: capacity.board,
     places.LOAD.key: load.board,
     places.BOTTLENECK.key: bottleneck.board,
     places.SLO.key: slo.board,

@@ -38,6 +38,7 @@ local validate = import 'lib/validate.libsonnet';
     'latency.json': import '../dashboards/json/latency.json',
     'waves.json': import '../dashboards/json/waves.json',
     'skew.json': import '../dashboards/json/skew.json',
+    'capacity.json': import '../dashboards/json/capacity.json',
     'load.json': import '../dashboards/json/load.json',
     'bottleneck.json': import '../dashboards/json/bottleneck.json',
     'slo.json': import '../dashboards/json/slo.json',

@@ -1,0 +1,334 @@
+"""Board "How much fits": facts with their sources, request capacity on three bases, what is let in and in flight.
+
+One function per panel, in the order of the board.
+"""
+
+from typing import Any, Final
+
+from dashboards import charts as c
+from dashboards import frame, outliers
+from dashboards import panels as p
+from dashboards.facts import DOUBT, NO_EXPORTER, PLAIN, columns, doubt, of_members
+from dashboards.fields import (
+    BAD,
+    BLUE,
+    GOOD,
+    GREEN,
+    NEUTRAL,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WARN,
+    Column,
+    Json,
+    Query,
+    dashed,
+    override_all,
+    steps,
+)
+from dashboards.queries import by, reads, select
+from tidegauge.catalogue import Recorded, places
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue import thresholds as th
+
+BASES: Final = {
+    "p90 prompt": "p90_prompt",
+    "p90 prompt and output": "p90_prompt_and_output",
+    "full context": "context_window",
+}
+NO_CEILING: Final = "no caller reports, or no exporter"
+NO_SERVER: Final = "no server reports"
+FLEET: Final = f"{{{{{lb.FLEET}}}}}"
+
+_BACKEND: Final = f"on ({lb.BACKEND})"
+_ON_FLEET: Final = f"on ({lb.FLEET})"
+_BASIS: Final = f"${lb.BASIS}"
+_TWIN: Final = f"({by('max', select(ex.BACKEND_DISTINCT, backend='~.+'), lb.BACKEND)} == 0)"
+_IN_FLIGHT: Final = by("sum", f"{outliers.whole(rc.IN_FLIGHT)} unless {_BACKEND} {_TWIN}", lb.FLEET)
+"""Of the whole fleet, twins counted once."""
+_FITS: Final = select(rc.FLEET_CAPACITY, basis=_BASIS)
+_NARROWEST: Final = select(rc.NARROWEST_CAPACITY, basis=_BASIS)
+_EQUAL: Final = f"{_NARROWEST} * {_ON_FLEET} group_left () {select(rc.FLEET_DISTINCT_UP)}"
+_LET_IN: Final = select(rc.CEILING, ceiling=lb.CLIENT)
+_OWN: Final = select(rc.REQUEST_CAPACITY, basis=_BASIS)
+_TWINS: Final = (ex.BACKEND_DISTINCT,)
+_SHARES: Final = (rc.NARROWEST_CAPACITY, rc.FLEET_DISTINCT_UP)
+_FULL: Final = steps((None, NEUTRAL), (0, GOOD), (1, BAD))
+_OWN_IN_FLIGHT: Final = by("sum", select(rc.IN_FLIGHT), lb.BACKEND)
+
+
+def board() -> Json:
+    """The board as Grafana's JSON."""
+    return frame.board(
+        places.CAPACITY,
+        "What fits is made of facts that vLLM prints or that are configured; the exporter reads them, and without one "
+        "they are not known. Choose at the top what one request is assumed to hold. Prefix-cache hits are left out: a "
+        "capacity that counts on them promises too much as soon as the mix changes.",
+        (_verdict(), _fleets(), _load(), _backends()),
+        extra=[p.choice(lb.BASIS, "A request holds", BASES, lb.BASES[0])],
+    )
+
+
+def _verdict() -> p.Row:
+    panels = (_doubts(), _fleet_capacity(), _narrowest(), _equal_shares(), _in_use(), _ceiling_share())
+    return p.Row("Verdict", 5, tuple((panel, 4) for panel in panels))
+
+
+def _doubts() -> Any:
+    members = by("group", select(rc.FLEET_MEMBER), lb.BACKEND)
+    unknown = f"count({members} unless {_BACKEND} {select(rc.KV_CAPACITY)}) or count({members}) * 0"
+    polled = by("count", of_members(select(rc.BACKEND_COVERED)))
+    return c.stat(
+        1,
+        "In doubt",
+        "Unknown: nobody knows the KV capacity, and no figure below counts the backend. Disputed: two sources tell "
+        "different capacities, so one of them is wrong. The last table names them, first. "
+        f"{reads(rc.FLEET_MEMBER, rc.BACKEND_COVERED, rc.KV_CAPACITY, ex.KV_DISAGREE)}",
+        "none",
+        Query(f"({unknown}) and {polled}", "unknown", instant=True),
+        Query(by("sum", of_members(_disputed())), "disputed", instant=True),
+        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        named=True,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _disputed() -> str:
+    return by("max", select(ex.KV_DISAGREE), lb.BACKEND)
+
+
+def _fleet_capacity() -> Any:
+    return c.stat(
+        2,
+        "Fleet fits",
+        "Requests of the chosen size that the healthy, distinct backends hold at once; of several fleets, the four "
+        f"largest. {reads(rc.FLEET_CAPACITY)}",
+        "none",
+        Query(f"topk(4, {_FITS})", FLEET, instant=True),
+        named=True,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _narrowest() -> Any:
+    healthy = f"({select(rc.BACKEND_UP)} == 1)"
+    return c.stat(
+        3,
+        "Narrowest",
+        "The healthy, distinct backend that holds the fewest requests of the chosen size: what a limiter that gives "
+        f"each backend the same share must use. {reads(rc.REQUEST_CAPACITY, rc.FLEET_MEMBER, rc.BACKEND_UP, *_TWINS)}",
+        "none",
+        Query(
+            f"bottomk(1, {of_members(_OWN)} and {_BACKEND} {healthy} unless {_BACKEND} {_TWIN})",
+            "{{backend}}",
+            instant=True,
+        ),
+        named=True,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _equal_shares() -> Any:
+    return c.stat(
+        4,
+        "Equal shares",
+        "The narrowest backend times the distinct backends up: the ceiling of a limiter that gives each backend the "
+        f"same share; a larger one overruns the narrowest. {reads(rc.NARROWEST_CAPACITY, rc.FLEET_DISTINCT_UP)}",
+        "none",
+        Query(f"topk(4, {_EQUAL})", FLEET, instant=True),
+        named=True,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _in_use() -> Any:
+    return c.stat(
+        5,
+        "In use",
+        "Requests running or waiting in the servers over what fits; what is left to 100 % is headroom. Above it, "
+        "requests wait or preempt each other once all hold as much as assumed. The fullest fleet. "
+        f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, *_TWINS)}",
+        "percentunit",
+        Query(f"topk(1, {_IN_FLIGHT} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
+        thresholds=_FULL,
+        named=True,
+        decimals=0,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _ceiling_share() -> Any:
+    return c.stat(
+        6,
+        "Ceiling",
+        "What the caller's limiter lets through at once over what fits. Above 100 % it does not protect the KV cache; "
+        "far below, the servers have room that it withholds: whether it does harm, the board of waves tells. The "
+        f"largest of the fleets. {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
+        "percentunit",
+        Query(f"topk(1, {_LET_IN} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
+        thresholds=steps((None, NEUTRAL), (0, GOOD), (1.0001, WARN)),
+        named=True,
+        decimals=0,
+        no_value=NO_CEILING,
+    )
+
+
+def _fleets() -> p.Row:
+    return p.Row("Fleet: what is let in and in flight, against what fits", 10, ((_against(), 14), (_by_basis(), 10)))
+
+
+def _against() -> Any:
+    return c.graph(
+        7,
+        "Requests in flight, against what fits",
+        "Dashed: what fits into the fleet, what a limiter with equal shares may let in, and what the caller's does let "
+        "in. In flight above what fits: expect waiting and preemptions. "
+        f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, *_SHARES, rc.CEILING, *_TWINS)}",
+        "short",
+        [
+            Query(_IN_FLIGHT, f"in flight, {FLEET}"),
+            Query(_FITS, f"fits, {FLEET}"),
+            Query(_EQUAL, f"equal shares, {FLEET}"),
+            Query(_LET_IN, f"caller's ceiling, {FLEET}"),
+        ],
+        overrides=[
+            override_all("^in flight", color={"mode": "fixed", "fixedColor": BLUE}),
+            dashed("^fits", GREEN),
+            dashed("^equal shares", ORANGE),
+            dashed("^caller's ceiling", PURPLE),
+        ],
+        no_value=NO_SERVER,
+    )
+
+
+def _by_basis() -> Any:
+    return c.graph(
+        8,
+        "What fits into the fleet, on each basis",
+        "The p90 prompt: nine of ten requests are no longer. With output: what a request holds when it ends. Full "
+        "context: every request as long as the server allows, which never fails. A line that sinks: prompts grew "
+        f"longer, or a backend is missing. {reads(rc.FLEET_CAPACITY)}",
+        "short",
+        [Query(select(rc.FLEET_CAPACITY, basis=basis), f"{title}, {FLEET}") for title, basis in BASES.items()],
+        overrides=[
+            override_all(f"^{title},", color={"mode": "fixed", "fixedColor": colour})
+            for title, colour in zip(BASES, (GREEN, SKY, BLUE), strict=True)
+        ],
+        no_value=NO_EXPORTER,
+    )
+
+
+def _load() -> p.Row:
+    return p.Row("How full the KV caches are", 9, ((_kv_usage(), 8), (_preemptions(), 8), (_fullest(), 8)))
+
+
+def _kv_usage() -> Any:
+    return c.graph(
+        9,
+        "KV-cache usage: fullest, and weighed",
+        "A usage is a share of a backend's own cache, so it is never summed. Shown are the fullest backend of each "
+        "fleet, and the mean in which each counts by its capacity, absent unless all capacities are known. Far apart: "
+        f"the load is uneven. {reads(rc.FLEET_KV_MAX, rc.FLEET_KV_WEIGHTED)}",
+        "percentunit",
+        [
+            Query(select(rc.FLEET_KV_MAX), f"fullest of {FLEET}"),
+            Query(select(rc.FLEET_KV_WEIGHTED), f"weighed, {FLEET}"),
+        ],
+        overrides=[
+            override_all("^fullest", color={"mode": "fixed", "fixedColor": BLUE}),
+            override_all("^weighed", color={"mode": "fixed", "fixedColor": SKY}),
+        ],
+        limits=(0, 1),
+        marks=steps((None, "transparent"), (th.KV_FULL.value, VERMILION)),
+        no_value=NO_SERVER,
+    )
+
+
+def _preemptions() -> Any:
+    return outliers.graph(
+        10,
+        "Preemptions per second",
+        "More fits on paper than in the cache: requests are thrown out of the batch and computed again. Any at all "
+        "means that a lower ceiling would do the same work with less waste.",
+        "short",
+        rc.PREEMPTION_RATE,
+        no_value=NO_SERVER,
+    )
+
+
+def _fullest() -> Any:
+    chosen = outliers.highest(rc.IN_FLIGHT)
+    return c.graph(
+        11,
+        "In flight over what fits, by backend",
+        f"The {outliers.DRAWN} backends with most in flight; the table has all. One alone above 100 %: it gets more of "
+        f"the load than its share of the capacity. {reads(rc.IN_FLIGHT, rc.REQUEST_CAPACITY, rc.FLEET_MEMBER)}",
+        "percentunit",
+        [Query(f"{by('sum', chosen, lb.BACKEND)} / {_BACKEND} {_OWN}", "{{backend}}")],
+        overrides=[override_all(".", custom__fillOpacity=0)],
+        legend="list",
+        no_value=NO_EXPORTER,
+    )
+
+
+def _backends() -> p.Row:
+    return p.Row("Each backend", 9, ((_held(), 24), (_known(), 24)))
+
+
+def _per_backend(series: Recorded, **labels: str) -> str:
+    return of_members(by("max", select(series, **labels), lb.BACKEND))
+
+
+def _held() -> Any:
+    fits = [Column(title, _per_backend(rc.REQUEST_CAPACITY, basis=key), "none") for title, key in BASES.items()]
+    columns_ = [
+        *fits,
+        Column("in flight", _OWN_IN_FLIGHT, "none"),
+        Column(
+            "in use", of_members(f"{_OWN_IN_FLIGHT} / {_BACKEND} {_OWN}"), "percentunit", ((None, PLAIN), (1, WARN))
+        ),
+        Column("KV usage", _per_backend(rc.KV_USAGE), "percentunit", ((None, PLAIN), (th.KV_FULL.value, WARN))),
+        Column("preempted/s", _per_backend(rc.PREEMPTION_RATE), "short"),
+    ]
+    read = (rc.REQUEST_CAPACITY, rc.IN_FLIGHT, rc.KV_USAGE, rc.PREEMPTION_RATE)
+    return c.table(
+        12,
+        "Requests that fit, and those in flight",
+        "How many the backend holds at once on each basis, at most its sequence slots; in use: in flight over the "
+        "chosen basis, the fullest first. A dash: not known. A backend's name leads to how it differs from the others. "
+        f"{reads(*read, rc.FLEET_MEMBER)}",
+        (lb.BACKEND,),
+        columns_,
+        sort=("in use", True),
+        widths={c.HEADINGS[lb.BACKEND]: 140, "p90 prompt and output": 165},
+        links={c.HEADINGS[lb.BACKEND]: frame.on_backend(places.SKEW, "How it differs from the others")},
+        no_value="no backend known",
+    )
+
+
+def _known() -> Any:
+    columns_ = [
+        doubt(),
+        *columns(ex.KV_CAPACITY, "KV tokens", "locale", "KV from"),
+        *columns(ex.MAX_NUM_SEQS, "max_num_seqs", "none", "slots from"),
+        *columns(ex.MAX_BATCHED_TOKENS, "max_num_batched_tokens", "locale", "budget from"),
+        *columns(ex.MAX_MODEL_LEN, "max_model_len", "locale", "length from"),
+        *columns(ex.P90_PROMPT, "p90 prompt", "locale", "prompt from"),
+    ]
+    read = (ex.KV_CAPACITY, ex.KV_DISAGREE, ex.MAX_NUM_SEQS, ex.MAX_BATCHED_TOKENS, ex.MAX_MODEL_LEN, ex.P90_PROMPT)
+    return c.table(
+        13,
+        "What is known, and from where",
+        "The most trusted source of each fact: configuration, vLLM's metrics, its startup log, its own endpoints. At "
+        "least: the most that ever ran, a lower bound, which limits no capacity. Disputed: the configured figure is "
+        "out of date, or the log is another server's. Not polled: by no exporter. "
+        f"{reads(*read, rc.KV_CAPACITY, rc.BACKEND_COVERED, rc.FLEET_MEMBER)}",
+        (lb.BACKEND,),
+        columns_,
+        sort=(DOUBT, True),
+        widths={c.HEADINGS[lb.BACKEND]: 140, "max_num_seqs": 115, "max_num_batched_tokens": 190, "max_model_len": 120},
+        no_value=NO_EXPORTER,
+    )
