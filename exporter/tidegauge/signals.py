@@ -10,6 +10,13 @@ def on_end(call: Callable[[], object]) -> None:
     _on(call, signal.SIGTERM, signal.SIGINT)
 
 
+def ending() -> asyncio.Event:
+    """An event that is set as soon as the program is asked to end."""
+    asked = asyncio.Event()
+    on_end(asked.set)
+    return asked
+
+
 def on_hangup(call: Callable[[], object]) -> None:
     """Call *call* at SIGHUP: a service is asked to read its configuration again, a terminal was closed."""
     _on(call, signal.SIGHUP)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 import sys
 import tempfile
 from collections.abc import Coroutine, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tidegauge import signals
 from tidegauge.demo.layout import Ports, lay_out, repository
 from tidegauge.demo.processes import DemoError, answers, free_ports
 from tidegauge.demo.scenarios import SCENARIOS
@@ -45,9 +45,9 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _cancellable(work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.ensure_future(work)
+    signals.on_end(task.cancel)
     # A closed terminal hangs up; the programs have sessions of their own and would live on.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    signals.on_hangup(task.cancel)
     await task
 
 

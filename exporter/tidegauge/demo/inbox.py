@@ -5,13 +5,14 @@ Also a command, for the demo profile of docker compose: `python -m tidegauge.dem
 
 import argparse
 import asyncio
-import signal
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Self
 
 import attrs
 from aiohttp import web
+
+from tidegauge import signals
 
 
 @attrs.frozen
@@ -63,9 +64,7 @@ class Inbox:
 
 
 async def _forever(host: str, port: int) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = signals.ending()
     async with Inbox(port, host, aloud=True):
         await stop.wait()
 

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from tidegauge import signals
 from tidegauge.demo.settings import CostModel, EngineSettings
 from tidegauge.demo.simserver import SimServer
 
@@ -53,9 +53,7 @@ def settings_from(arguments: argparse.Namespace) -> EngineSettings:
 
 async def serve(arguments: argparse.Namespace, settings: EngineSettings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = signals.ending()
     with ExitStack() as stack:
         log = stack.enter_context(arguments.log.open("a", encoding="utf-8")) if arguments.log else sys.stdout
         server = SimServer(settings, log, host=arguments.host, port=arguments.port, load_seconds=arguments.load_seconds)

@@ -6,7 +6,6 @@ Also a command, for the demo profile of docker compose:
 
 import argparse
 import asyncio
-import signal
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Final, Self
 
 import aiohttp
 
+from tidegauge import signals
 from tidegauge.caller import Reporter
 from tidegauge.demo.drive import HttpFleet, drive_barriers
 from tidegauge.demo.settings import EngineSettings
@@ -70,9 +70,7 @@ class Traffic:
 
 
 async def _forever(arguments: argparse.Namespace) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = signals.ending()
     async with Traffic(arguments.exporter, arguments.fleet, arguments.backend, arguments.ceiling):
         await stop.wait()
 
