@@ -151,7 +151,8 @@ class Watch:
         histories = [state.history(now) for state in self.states.values()]
         callers = self.callers.snapshots(now) if self.callers is not None else []
         inferred = [one.snapshot(now) for one in self._inferences.values()]
-        return attrs.evolve(derive(histories, callers, inferred, self._settings, now), refused=dict(self._refused))
+        figures = derive(histories, callers, inferred, self._settings, now)
+        return attrs.evolve(figures, refused=dict(self._refused), intervals=dict(self._intervals))
 
     def _feed(self, state: BackendState, reading: Reading) -> None:
         fleet = state.fleet

@@ -111,4 +111,9 @@ def everything():
     """The figures of the moment NOW."""
     histories = [_steady().history(NOW), _troubled().history(NOW)]
     figures = derive(histories, [_callers().snapshot(NOW)], [_inference()], Settings(rosters={"agents": 32}), NOW)
-    return attrs.evolve(figures, refused={"format": 3, "rate": 2}, loading=Loading(succeeded=False, at=NOW - 3600))
+    return attrs.evolve(
+        figures,
+        refused={"format": 3, "rate": 2},
+        loading=Loading(succeeded=False, at=NOW - 3600),
+        intervals={"10.0.0.1:8000": 1.0, "10.0.0.2:8000": 5.0},
+    )

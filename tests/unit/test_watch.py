@@ -234,6 +234,14 @@ class TestFleets:
         assert (False, True) == (booked.fresh, bool(booked.complaint))
         assert {"not_metrics": 1} == watch.figures(2001.0).backends[0].history.counts.failures
 
+    def test_each_backend_has_a_poll_interval(self):
+        """One for all, or its own; it is on the page whether the backend answers or not."""
+        for interval, expected in ((2.0, {"a": 2.0, "b": 2.0}), ({"a": 1.0, "b": 15.0}, {"a": 1.0, "b": 15.0})):
+            watch = watching("a", "b", interval=interval)
+            families = FiguresCollector(lambda watch=watch: watch.figures(2001.0)).collect()
+            (rows,) = [family.samples for family in families if family.name == ex.POLL_INTERVAL.name]
+            assert expected == {row.labels[lb.BACKEND]: row.value for row in rows}
+
     def test_nobody_listens_to_callers_in_a_capture(self):
         """A batch is refused, not lost."""
         assert "not listened to" in str(watching().take(Batch("sim", "f", ())))

@@ -43,6 +43,7 @@ BACKEND_INFO = _series(
     lb.FLEET,
     lb.VERSION,
 )
+POLL_INTERVAL = _series("poll_interval_seconds", "gauge", "Time between two polls of the backend.", lb.BACKEND)
 SCRAPE_DURATION = _series(
     "scrape_duration_seconds", "gauge", "Time the last poll of the backend took, failed or not.", lb.BACKEND
 )

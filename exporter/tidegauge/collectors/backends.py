@@ -12,12 +12,13 @@ from tidegauge.derive.figures import Figures
 
 
 def collect(figures: Figures) -> Iterator[Metric]:
-    """Up, distinct, poll duration, failures, problems, log lines, dropped intervals, restarts."""
+    """Up, distinct, poll interval and duration, failures, problems, log lines, dropped intervals, restarts."""
     backends = [(one, {lb.BACKEND: one.name}) for one in figures.backends]
     histories = [(one.history, labels) for one, labels in backends]
     yield family(ex.BACKEND_UP, [(labels, _flag(history.up)) for history, labels in histories])
     yield family(ex.BACKEND_DISTINCT, [(labels, float(one.twin_of is None)) for one, labels in backends])
     yield family(ex.BACKEND_INFO, [_info(one) for one in figures.backends])
+    yield family(ex.POLL_INTERVAL, [(labels, figures.intervals.get(one.name)) for one, labels in backends])
     yield family(ex.SCRAPE_DURATION, [(labels, history.scrape_seconds) for history, labels in histories])
     yield family(
         ex.SCRAPE_FAILURES,

@@ -25,7 +25,8 @@ class Loading:
 class Figures:
     """Everything, as of `at` (unix seconds), over the last `window` seconds, judged by `thresholds` (by key).
 
-    `refused` counts callers' batches; `loading` is None where there is no configuration to read.
+    `refused` counts callers' batches; `loading` is None where there is no configuration to read; `intervals` are the
+    seconds between two polls, by backend.
     """
 
     at: float
@@ -35,6 +36,7 @@ class Figures:
     fleets: tuple[FleetFigures, ...]
     refused: Mapping[str, int] = attrs.field(factory=dict)
     loading: Loading | None = None
+    intervals: Mapping[str, float] = attrs.field(factory=dict)
 
 
 def derive(
