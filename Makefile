@@ -30,6 +30,7 @@ up: $(VENV)/.runtime ## the same, and stay up until Ctrl-C
 test: $(VENV)/.dev ## install what the tests need and run all of them
 	@bash stack/tools.sh
 	@bash stack/newer.sh
+	@bash stack/types.sh
 	@$(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.dev ## regenerate everything and fail on a difference; lint; types

@@ -65,6 +65,7 @@ class _Variable(g.Template):  # type: ignore[misc]  # grafanalib has no types
             out["current"] = {"selected": True, "text": text, "value": value}
         elif self.default is None:
             out["current"] = {}
+        out["current"].pop("tags", None)
         return out
 
 

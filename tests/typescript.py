@@ -1,0 +1,30 @@
+"""Grafana's own types and the TypeScript compiler: found in one place, missed for one reason.
+
+stack/types.sh installs them with npm. Where there is no npm, the tests that need them are skipped, each with the
+command that brings them, and the summary of the run says so.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "tests" / "types"
+INSTALLED = ROOT / "build" / "types"
+COMPILER = INSTALLED / "node_modules" / ".bin" / "tsc"
+MISSING = (
+    "BOARDS NOT CHECKED AGAINST GRAFANA'S TYPES: nothing in build/types; run `bash stack/types.sh` with npm on PATH"
+)
+
+
+def is_there() -> bool:
+    """Whether boards can be checked."""
+    return COMPILER.exists() and shutil.which("node") is not None
+
+
+def compiler() -> Path:
+    """The compiler's path. Skips the test where it is missing."""
+    if not is_there():
+        pytest.skip(MISSING)
+    return COMPILER
