@@ -29,7 +29,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
           'No token was computed and no request finished for minutes while requests run or wait. Latency figures show the past: '
           + "they move only when a request finishes. Look first at the server's log for an engine that died or hangs, then at the "
           + 'GPUs, then at what the requests wait for (remote KV, grammar).'
-        ) { board:: 'bottleneck' },
+        ) { board:: 'load' },
         a.critical(
           'VllmBackendDown',
           // The second half speaks when there is nothing left to be 0: no target, no exporter, or no recording rule.

@@ -1,5 +1,6 @@
 """Runbook pages say the numbers that the configuration has, and only those; they lead from alert to query."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from mixin import generate
+from tests.rules.opened import BOARD_OF
 from tests.rules.promtool import ROOT, committed
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -140,3 +142,16 @@ def test_other_pages_are_linked_by_name(name):
         assert len(re.findall(rf"\b{other}\b", text)) == 2 * len(re.findall(rf"\[{other}\]\({other}\.md\)", text)), (
             other
         )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_page_names_the_board_that_the_alert_opens(name):
+    """The first line leads to the alert's own board, by its title, and to a row that the board has."""
+    (title, key, row) = re.search(
+        r'Board: \[([^]]+)\]\(../../dashboards/json/(\w+).json\), row "([^"]+)"', page(name)
+    ).groups()
+    board = json.loads((ROOT / f"dashboards/json/{key}.json").read_text(encoding="utf-8"))
+
+    assert BOARD_OF[name] == key
+    assert f"tidegauge / {title}" == board["title"]
+    assert row in {panel["title"] for panel in board["panels"] if panel["type"] == "row"}

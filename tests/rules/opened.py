@@ -27,11 +27,11 @@ OPENED = {
     ),
     "load": (
         "VllmAdmissionRejections",
+        "VllmAdmissionStalled",
         "VllmBurstArrivals",
         "VllmRequestsAborted",
     ),
     "bottleneck": (
-        "VllmAdmissionStalled",
         "VllmCommunicationImbalance",
         "VllmComputeBound",
         "VllmFalseComputeBound",
