@@ -2,36 +2,18 @@
 
 import json
 import re
-from pathlib import Path
 
 import promql_parser
 import pytest
 
 from dashboards.fields import STAGE_COLOURS
-from dashboards.generate import BOARDS
-from tidegauge import vllm
-from tidegauge.catalogue import EXPORTED, RECORDED, places
+from tests.boards import GENERATED, panels_of
+from tests.promql import OURS, VLLMS, names, parsed, selectors
+from tidegauge.catalogue import places
 from tidegauge.catalogue.labels import STAGES
 
-ROOT = Path(__file__).parents[2]
-SUFFIXES = {"histogram": ("_bucket", "_sum", "_count")}
-OURS = {
-    series.name + suffix: {*series.labels, *({"le"} if suffix == "_bucket" else ())}
-    for series in (*EXPORTED, *RECORDED)
-    for suffix in SUFFIXES.get(getattr(series, "kind", ""), ("",))
-}
-VLLMS = {f"vllm:{name}{suffix}" for name, kind in vllm.KINDS.items() for suffix in SUFFIXES.get(kind, ("",))}
 PROMETHEUS = {"up", "ALERTS"}
-SCRAPED = {"job", "instance"}
-
-GENERATED = {name: make() for name, make in BOARDS.items()}
-
-
-def panels_of(board):
-    """Every panel of a board, those of folded rows too."""
-    folded = [panel for row in board["panels"] if row["type"] == "row" for panel in row["panels"]]
-    return [panel for panel in board["panels"] if panel["type"] != "row"] + folded
-
+SCRAPED = {"job", "instance", "pod"}
 
 EVERY_PANEL = [
     pytest.param(panel, id=f"{name}-{panel['id']}") for name, board in GENERATED.items() for panel in panels_of(board)
@@ -53,30 +35,6 @@ STAGED = [
 EVERY_BOARD = [pytest.param(board, id=name) for name, board in GENERATED.items()]
 
 
-def substituted(expr):
-    """The query as Grafana would send it, with every variable at some value."""
-    expr = re.sub(r"\$__(rate_interval|interval|range)", "5m", expr)
-    return re.sub(r"\$cut\b", "0.5", re.sub(r"\$(?!cut\b)\w+", ".*", expr))
-
-
-def selectors(node):
-    """Every vector selector of a parsed query."""
-    if isinstance(node, promql_parser.VectorSelector):
-        yield node
-        return
-    for part in ("expr", "lhs", "rhs", "vector_selector", "param"):
-        child = getattr(node, part, None)
-        if child is not None:
-            yield from selectors(child)
-    if isinstance(node, promql_parser.Call):
-        for argument in node.args:
-            yield from selectors(argument)
-
-
-def names(expr):
-    return {selector.name for selector in selectors(promql_parser.parse(substituted(expr)))}
-
-
 def test_there_are_boards_and_queries_to_check():
     """The rules below hold for something."""
     assert len(EVERY_BOARD) >= 1
@@ -87,13 +45,12 @@ class TestQueries:
     @pytest.mark.parametrize("expr", EVERY_EXPR)
     def test_parses_to_something_that_can_be_drawn(self, expr):
         """Each query is valid PromQL and gives an instant vector."""
-        parsed = promql_parser.parse(substituted(expr))
-        assert not isinstance(parsed, promql_parser.MatrixSelector | promql_parser.StringLiteral)
+        assert not isinstance(parsed(expr), promql_parser.MatrixSelector | promql_parser.StringLiteral)
 
     @pytest.mark.parametrize("expr", EVERY_EXPR)
     def test_names_known_series_with_their_labels(self, expr):
         """Each series is in the catalogue or vLLM's, and is matched only by labels that it has."""
-        found = list(selectors(promql_parser.parse(substituted(expr))))
+        found = list(selectors(parsed(expr)))
         assert found
         for selector in found:
             assert selector.name in OURS.keys() | VLLMS | PROMETHEUS
