@@ -1,0 +1,243 @@
+"""What the exporter takes in, as rows of its board: polls, pages, logs, what callers and limiters tell.
+
+What is left out shows as well. A counter that never counted is absent: its panel says so.
+"""
+
+from typing import Final
+
+from dashboards import charts as c
+from dashboards import outliers
+from dashboards import panels as p
+from dashboards.fields import (
+    BLUE,
+    GOOD,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WARN,
+    Column,
+    Query,
+    coloured,
+    dashed,
+    override_all,
+    state,
+    steps,
+)
+from dashboards.queries import by, otherwise, reads, select
+from tidegauge.catalogue import Series
+from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
+
+NO_EXPORTER: Final = "no exporter"
+NO_CALLER: Final = "no caller reports"
+NEVER: Final = "none since the exporter started, or no exporter"
+PER_MINUTE: Final = "suffix: /min"
+LINES: Final = {"parsed": BLUE, "ignored": GREY, "dropped": VERMILION}
+EVENTS: Final = {
+    "accepted": BLUE,
+    "duplicate": SKY,
+    "unmatched": ORANGE,
+    "out_of_order": PURPLE,
+    "abandoned": VERMILION,
+}
+
+_POLLED: Final = by("max", select(ex.BACKEND_UP), lb.BACKEND)
+_RATE: Final = "[$__rate_interval]"
+_RANGE: Final = "[$__range]"
+_LINES: Final = override_all(".", custom__fillOpacity=0)
+
+
+def polls() -> p.Row:
+    """How many backends answer, how many polls fail and why, how long they take."""
+    return p.Row("Polls", 8, ((_reached(), 8), (_failures(), 8), (_duration(), 8)))
+
+
+def _reached() -> object:
+    return c.graph(
+        8,
+        "Backends polled",
+        "Those the configuration names, those whose last poll gave a page, and those that are servers of their own: "
+        "less than up means that two names lead to one server. "
+        f"{reads(ex.BACKENDS_CONFIGURED, ex.BACKEND_UP, ex.BACKEND_DISTINCT)}",
+        "none",
+        [
+            Query(by("max", select(ex.BACKENDS_CONFIGURED)), "configured"),
+            Query(by("sum", _POLLED), "up"),
+            Query(
+                by("sum", f"{by('max', select(ex.BACKEND_DISTINCT), lb.BACKEND)} * ({_POLLED} > 0)"), "up and distinct"
+            ),
+        ],
+        overrides=[_LINES, *coloured({"up": BLUE, "up and distinct": ORANGE}), dashed("^configured$", GREY)],
+        stepped=True,
+        legend="list",
+        decimals=0,
+        no_value=NO_EXPORTER,
+    )
+
+
+def _failures() -> object:
+    polls = f"sum(1 / {by('min', select(ex.POLL_INTERVAL), lb.BACKEND)})"
+    failed = by("sum", f"rate({select(ex.SCRAPE_FAILURES)}{_RATE})", lb.REASON)
+    return c.graph(
+        10,
+        "Polls that failed, by reason",
+        "Share of the polls of all chosen backends that gave no usable page. Timeouts: the server answers late, or the "
+        "page is long. Refused and connection: it is down, or away. HTTP 401 and 403: the exporter lacks a credential. "
+        f"{reads(ex.SCRAPE_FAILURES, ex.POLL_INTERVAL)}",
+        "percentunit",
+        [Query(f"{failed} / on () group_left () {polls}", "{{reason}}")],
+        stack="normal",
+        legend="list",
+        no_value=NEVER,
+    )
+
+
+def _duration() -> object:
+    share = f"({by('max', select(ex.SCRAPE_DURATION), lb.BACKEND)} / {by('min', select(ex.POLL_INTERVAL), lb.BACKEND)})"
+    mean = " / ".join(
+        by(op, f"avg_over_time({select(series)}{_RANGE} @ end())", lb.BACKEND)
+        for op, series in (("max", ex.SCRAPE_DURATION), ("min", ex.POLL_INTERVAL))
+    )
+    return c.graph(
+        11,
+        "Poll duration over interval",
+        f"The {outliers.DRAWN} slowest backends over the chosen time. At the dashed line a poll takes as long as its "
+        "interval and the next one is skipped: barriers blur. "
+        f"{reads(ex.SCRAPE_DURATION, ex.POLL_INTERVAL)}",
+        "percentunit",
+        [
+            Query(f"quantile(0.5, {share})", "median"),
+            Query(f"{share} and on ({lb.BACKEND}) topk({outliers.DRAWN}, {mean})", "{{backend}}"),
+        ],
+        overrides=[_LINES, override_all("^median$", color={"mode": "fixed", "fixedColor": GREY}, custom__lineWidth=6)],
+        marks=steps((None, "transparent"), (1, VERMILION)),
+        legend="list",
+        no_value=NO_EXPORTER,
+    )
+
+
+def reading() -> p.Row:
+    """Faults of pages, lines of logs, intervals that were not used."""
+    return p.Row("What was read, and what was left out", 8, ((_faults(), 8), (_lines(), 8), (_dropped(), 8)))
+
+
+def _per_minute(series: Series, *labels: str) -> str:
+    return f"60 * {by('sum', f'rate({select(series)}{_RATE})', *labels)}"
+
+
+def _faults() -> object:
+    return c.graph(
+        12,
+        "Faults in pages",
+        "Lines, duplicates, values or names that were left out of pages that were used otherwise. The server's release "
+        f"is newer than this exporter, or a proxy cuts its pages. {reads(ex.PAGE_PROBLEMS)}",
+        PER_MINUTE,
+        [Query(_per_minute(ex.PAGE_PROBLEMS, lb.REASON), "{{reason}}")],
+        stack="normal",
+        legend="list",
+        no_value=NEVER,
+    )
+
+
+def _lines() -> object:
+    return c.graph(
+        13,
+        "Lines of startup logs",
+        "Parsed lines hold facts: a few at each start of a server. Dropped: too long, or not text. Ignored is what "
+        f"most lines are. {reads(ex.LOG_LINES)}",
+        PER_MINUTE,
+        [Query(_per_minute(ex.LOG_LINES, lb.RESULT), "{{result}}")],
+        overrides=coloured(LINES),
+        legend="list",
+        no_value="no log configured",
+    )
+
+
+def _dropped() -> object:
+    return c.graph(
+        14,
+        "Intervals dropped, restarts",
+        "Intervals between two polls whose figures cannot be true are left out of the windows, never averaged in. A "
+        f"restart begins a new history. {reads(ex.INTERVALS_DROPPED, ex.RESTARTS)}",
+        PER_MINUTE,
+        [
+            Query(_per_minute(ex.INTERVALS_DROPPED, lb.REASON), "{{reason}}"),
+            Query(_per_minute(ex.RESTARTS), "restarts"),
+        ],
+        overrides=coloured({"restarts": BLUE}),
+        legend="list",
+        no_value=NO_EXPORTER,
+    )
+
+
+def callers() -> p.Row:
+    """What came of the events of callers and of the lines of limiters' logs; folded."""
+    panels = ((_events(), 7), (_refused(), 6), (_limiter_lines(), 6), (_fleets(), 5))
+    return p.Row("Callers and limiters: what they told the exporter", 8, panels, folded=True)
+
+
+def _events() -> object:
+    return c.graph(
+        15,
+        "Events of callers",
+        "Accepted is what counts. Unmatched: an end without a beginning. Abandoned: a barrier that was never closed. "
+        f"Out of order and duplicate: two processes under one name, or a clock that jumps. {reads(ex.CALLER_EVENTS)}",
+        PER_MINUTE,
+        [Query(_per_minute(ex.CALLER_EVENTS, lb.RESULT), "{{result}}")],
+        overrides=coloured(EVENTS),
+        legend="list",
+        no_value=NO_CALLER,
+    )
+
+
+def _refused() -> object:
+    return c.graph(
+        16,
+        "Batches refused, conflicts",
+        "Whole batches that were not taken: the caller gets the reason as the answer. Conflicts: two processes that "
+        f"report under one name. {reads(ex.BATCHES_REFUSED, ex.CALLER_CONFLICTS)}",
+        PER_MINUTE,
+        [
+            Query(_per_minute(ex.BATCHES_REFUSED, lb.REASON), "{{reason}}"),
+            Query(_per_minute(ex.CALLER_CONFLICTS), "conflicts"),
+        ],
+        overrides=coloured({"conflicts": VERMILION}),
+        legend="list",
+        no_value=NO_CALLER,
+    )
+
+
+def _limiter_lines() -> object:
+    return c.graph(
+        17,
+        "Lines of limiters' logs",
+        "Only ignored ones, and never one that is parsed: the configured pattern does not fit the log. "
+        f"{reads(ex.LIMITER_LOG_LINES)}",
+        PER_MINUTE,
+        [Query(_per_minute(ex.LIMITER_LOG_LINES, lb.RESULT), "{{result}}")],
+        overrides=coloured(LINES),
+        legend="list",
+        no_value="no limiter log configured",
+    )
+
+
+def _fleets() -> object:
+    readable = by("max", select(ex.LIMITER_LOG_UP), lb.FLEET)
+    conflicts = by("sum", f"increase({select(ex.CALLER_CONFLICTS)}{_RANGE})", lb.FLEET)
+    heard = otherwise(select(ex.CALLER_EVENTS), select(ex.LIMITER_LOG_LINES))
+    columns = [
+        Column("", by("group", heard, lb.FLEET), "none"),
+        Column("limiter log", readable, "none", mappings=(state(1, "read", GOOD), state(0, "unreadable", WARN))),
+        Column("conflicts", conflicts, "short", ((None, "transparent"), (0.5, WARN))),
+    ]
+    return c.table(
+        18,
+        "Each fleet",
+        "Whether its limiter's logs can be read and matched, and signs of two callers under one name in the chosen "
+        f"time. {reads(ex.LIMITER_LOG_UP, ex.CALLER_CONFLICTS, ex.CALLER_EVENTS, ex.LIMITER_LOG_LINES)}",
+        (lb.FLEET,),
+        columns,
+        no_value=NO_CALLER,
+    )
