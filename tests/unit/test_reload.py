@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -131,10 +132,10 @@ class Live:
         self.exporter = Exporter(self.written("a", "b"), _Clock())
         self.task = asyncio.create_task(self.exporter.run(session))
 
-    def written(self, *names, logs=()):
+    def written(self, *names, logs=(), more=""):
         log = dict.fromkeys(logs, ", log: {file: x.log}")
         listed = "".join(f"  - {{url: {self.url}/{name}/metrics, name: {name}{log.get(name, '')}}}\n" for name in names)
-        return config.load(f"poll_interval: 20ms\nbackends:\n{listed}", str(self.folder / "t.yml"), {})
+        return config.load(f"poll_interval: 20ms\n{more}backends:\n{listed}", str(self.folder / "t.yml"), {})
 
     async def polled(self, *names):
         """Wait until each of them was asked thrice more."""
@@ -168,22 +169,60 @@ def live(folder, scene):
     return asyncio.run(go())
 
 
+def polling():
+    """The tasks that poll a backend."""
+    return {task for task in asyncio.all_tasks() if task.get_coro().__name__ == "poll_forever"}
+
+
 class TestLive:
     def test_polls_follow_the_configuration(self, tmp_path):
         """The one that left is asked no more, the new one is, and the one that stayed is polled by the same task."""
 
         async def scene(one):
             await one.polled("a", "b")
-            before = set(asyncio.all_tasks())
+            before = polling()
             one.exporter.become(one.written("b", "c"))
             await one.polled("c")
             gone = one.server.asked["a"]
             await one.polled("b", "c", "c")
-            polling = {task for task in asyncio.all_tasks() & before if "poll_forever" in repr(task)}
-            return gone, one.server.asked["a"], len(polling), one.task.done()
+            return one.server.asked["a"] - gone, len(before & polling()), one.task.done()
 
-        gone, later, polling, done = live(tmp_path, scene)
-        assert (gone, 1, False) == (later, polling, done)
+        assert (0, 1, False) == live(tmp_path, scene)
+
+    def test_changed_backend_is_asked_as_it_is_now(self, tmp_path):
+        """At its new place; and where only the way to ask changed, in that way, and no longer in the other."""
+
+        async def scene(one):
+            await one.polled("a", "b")
+            one.exporter.become(one.written("a", more="timeout: 7s\n"))
+            await one.polled("a")
+            timeouts = {task.get_coro().cr_frame.f_locals["target"].timeout for task in polling()}
+            one.url += "/z"
+            one.exporter.become(one.written("a"))
+            await one.polled("z")
+            gone = one.server.asked["a"]
+            await one.polled("z")
+            return timeouts, one.server.asked["a"] - gone
+
+        assert ({7.0}, 0) == live(tmp_path, scene)
+
+    def test_log_that_is_followed_no_more_is_let_go_of(self, tmp_path):
+        """An open file keeps the space of a log that was deleted."""
+        (tmp_path / "x.log").write_text(LOG, encoding="utf-8")
+
+        def opened():
+            return [
+                path for path in Path("/proc/self/fd").iterdir() if path.exists() and path.samefile(tmp_path / "x.log")
+            ]
+
+        async def scene(one):
+            one.exporter.become(one.written("a", logs=("a",)))
+            await until(opened)
+            one.exporter.become(one.written("a"))
+            await until(lambda: one.task.done() or not opened())
+            return opened(), one.task.done()
+
+        assert ([], False) == live(tmp_path, scene)
 
     def test_log_of_an_unchanged_backend_is_not_read_again(self, tmp_path):
         """Its lines would be counted twice."""
@@ -200,6 +239,24 @@ class TestLive:
             return counts
 
         assert [1, 1, 1] == live(tmp_path, scene)
+
+    def test_log_of_a_changed_backend_is_read_for_it(self, tmp_path):
+        """Another server under the same name and log: what the log says is now its."""
+        (tmp_path / "x.log").write_text(LOG, encoding="utf-8")
+
+        async def scene(one):
+            one.exporter.become(one.written("a", logs=("a",)))
+            old = one.exporter.watch.states["a"]
+            await until(lambda: old.history(0.0).counts.log_lines)
+            one.url += "/."
+            one.exporter.become(one.written("a", logs=("a",)))
+            new = one.exporter.watch.states["a"]
+            await until(lambda: new.history(0.0).counts.log_lines)
+            (tmp_path / "x.log").write_text(LOG * 3, encoding="utf-8")
+            await until(lambda: new.history(0.0).counts.log_lines["parsed"] == 3)
+            return old.history(0.0).counts.log_lines["parsed"]
+
+        assert 1 == live(tmp_path, scene)
 
     def test_answer_for_a_backend_that_left_is_nobodys(self, tmp_path):
         """Its endpoints were asked before, and answer after another server took the name."""

@@ -145,6 +145,17 @@ class TestBackends:
         assert ["a", "b"] == running.exporter.waiting_for()
         assert (None, None) == (counted(running)[2], counted(running, "b")[2])
 
+    def test_other_names_are_read_at_once(self):
+        """Of pages that come after."""
+        running = Running(A)
+        mine = body(9, BEGIN + 1.5).replace("vllm:", "mine:")
+        for more in ("", "metric_prefix: 'mine:'"):
+            running.become(A, more=more)
+            running.clock.time += 1
+            running.exporter.book("a", Fetched(running.clock.time, 0.1, mine))
+
+        assert (1.0, 9.0) == (running.samples()["backend_up", "a"], running.samples()["window_requests", "a", "m"])
+
     def test_thresholds_of_derivation_hold_at_once(self):
         """They judge the same window."""
         running = with_history()
@@ -192,6 +203,16 @@ class TestFleets:
         running.poll(a=(61, 70))
 
         assert 59.0 == running.samples()["arrivals_total", "a"]
+
+    def test_another_window_begins_the_search_anew_with_the_largest_fan_out_known(self):
+        """Its barriers would be those of another span."""
+        running = with_history()
+        running.exporter.watch._inferences["agents"].largest = 31
+        running.become(A, B, more="window: 5m")
+        running.poll(a=(60, 60), b=(40, 40))
+
+        assert {"agents": 31} == running.exporter.watch.largest_inferred()
+        assert 0.0 == running.samples()["arrivals_total", "a"]
 
     def test_backend_that_returns_counts_from_nothing(self):
         """What it had counted left with it."""
@@ -253,12 +274,12 @@ class TestCallers:
     def test_too_many_callers_for_the_new_bound_leave(self):
         """Those not heard of for longest, as soon as one speaks."""
         running = Running(A)
-        for number, value in enumerate((4, 5, 6)):
+        for number, value in enumerate((3, 4, 5, 6, 7)):
             running.tell(Ceiling(BEGIN + number, value), caller=str(number))
         running.become(A, more="callers: {max_callers: 1}")
-        running.tell(Ceiling(BEGIN + 3, 7), caller="2")
+        running.tell(Ceiling(BEGIN + 5, 8), caller="4")
 
-        assert 7.0 == running.samples()["ceiling", "agents", "client", "reported"]
+        assert 8.0 == running.samples()["ceiling", "agents", "client", "reported"]
 
 
 class TestLimiterLogs:
@@ -300,6 +321,10 @@ class TestStateFile:
         running = Running(A, more=f"state_file: {tmp_path}/other.json")
         running.tell(BarrierOpened(BEGIN, "1", 40), BarrierOpened(BEGIN, "2", 9))
         running.tell(BarrierOpened(BEGIN, "1", 7), fleet="old")
+        running.tell(BarrierOpened(BEGIN, "1", 8), fleet="both")
+        running.exporter.save()
+        running = Running(A, more=f"state_file: {tmp_path}/state.json")
+        running.tell(BarrierOpened(BEGIN, "1", 5), fleet="both")
         running.exporter.save()
 
         running = Running(A, more=f"state_file: {tmp_path}/state.json")
@@ -308,8 +333,7 @@ class TestStateFile:
         running.exporter.save()
         kept = json.loads((tmp_path / "other.json").read_text(encoding="utf-8"))
 
-        assert {"agents": 12, "old": 7} == kept["largest_fan_out"]
-        assert not (tmp_path / "state.json").exists()
+        assert {"agents": 12, "old": 7, "both": 5} == kept["largest_fan_out"]
 
     def test_foreign_file_is_set_aside(self, tmp_path, caplog):
         """As at the start."""
