@@ -105,6 +105,11 @@ def repeated(one: Any, variable: str) -> Any:
     return attrs.evolve(one, repeat=g.Repeat("h", variable, 2))
 
 
+def sampled(one: Any, moments: int) -> Any:
+    """The panel with `$__interval` so long that the time range has at most that many of them."""
+    return attrs.evolve(one, maxDataPoints=moments)
+
+
 def datasource() -> Any:
     """The variable that every panel takes its data source from."""
     return _Variable(name="datasource", label="Data source", type="datasource", query="prometheus")

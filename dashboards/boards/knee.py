@@ -14,6 +14,14 @@ from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 BIN: Final = "at_least"
+MOMENTS: Final = 200
+"""Means over five minutes gain nothing from being read more often."""
+LASTING: Final = 0.05
+"""Of the time: bins that were visited for less have no say in the verdict."""
+MOST: Final = 0.95
+"""Of the largest throughput: a bin that gives as much gives all that there is."""
+MORE: Final = 1.01
+"""Two sums of the same numbers differ in their last digits: this much more is more."""
 NO_LOAD: Final = "never a whole request in flight"
 _SUBJECT: Final = f"{lb.BACKEND}, {lb.MODEL_NAME}"
 _IN_FLIGHT: Final = select(rc.IN_FLIGHT_5M)
@@ -24,15 +32,16 @@ _BINS: Final = f'count_values by ({_SUBJECT}) ("{BIN}", 2 ^ floor(log2({_IN_FLIG
 def row(first: int) -> p.Row:
     """Throughput and latency by requests in flight; panel ids from *first* on."""
     return p.Row("The knee: how much more in flight still gives more", 9, (
-        (_table(first), 14),
-        (_verdict(first + 1), 4),
+        (p.sampled(_table(first), MOMENTS), 14),
+        (p.sampled(_verdict(first + 1), MOMENTS), 4),
         (_per_request(first + 2), 6),
     ))  # fmt: skip
 
 
 def _over_range(function: str, value: str) -> str:
-    """Over the chosen time, the values of each backend by the bin it was in."""
-    return by("sum", f"{function}(({_BINS} * on ({_SUBJECT}) group_left () {value})[$__range:$__interval])", BIN)
+    """Over the chosen time, the values of each backend by the bin it was in, one model apart from another."""
+    values = f"({_BINS} * on ({_SUBJECT}) group_left () {value})[$__range:$__interval]"
+    return by("sum", f"{function}({values})", lb.MODEL_NAME, BIN)
 
 
 def _mean(value: str) -> str:
@@ -42,7 +51,7 @@ def _mean(value: str) -> str:
 
 def _time() -> str:
     spent = _over_range("count_over_time", _IN_FLIGHT)
-    return f"{spent} / on () group_left () sum({spent})"
+    return f"{spent} / on ({lb.MODEL_NAME}) group_left () {by('sum', spent, lb.MODEL_NAME)}"
 
 
 def _table(id_: int) -> object:
@@ -52,12 +61,12 @@ def _table(id_: int) -> object:
     return c.table(
         id_,
         "One backend, by its requests in flight",
-        "Over the chosen time, while that many requests or up to twice as many were in the backend: their mean, the "
+        "Over the chosen time, while that many requests or up to twice as many were in one backend: their mean, the "
         "share of the time, generated tokens per second, and the mean of the 5-minute p90s of the time to the first "
         "token and per token. The knee is the row after which tokens per second stop rising while latency still does. "
-        "Where the last row is the highest, the chosen time never reached it. "
+        "Where a model's last row is the highest, the chosen time never reached it. Backends that differ: choose one. "
         f"{reads(rc.IN_FLIGHT_5M, rc.OUTPUT_RATE, rc.TTFT_5M, rc.TPOT_5M)}",
-        (BIN,),
+        (lb.MODEL_NAME, BIN),
         [
             Column("in flight", _mean(_IN_FLIGHT), "none"),
             Column("time", _time(), "percentunit"),
@@ -71,16 +80,22 @@ def _table(id_: int) -> object:
 
 
 def _verdict(id_: int) -> object:
-    given, held = _mean(select(rc.OUTPUT_RATE)), _mean(_IN_FLIGHT)
-    best = f"({given}) >= on () group_left () max({given})"
+    row = f"on ({lb.MODEL_NAME}, {BIN})"
+    held, lasting = f"({_mean(_IN_FLIGHT)})", f"({_time()} >= {LASTING:g})"
+    given = f"(({_mean(select(rc.OUTPUT_RATE))}) and {row} {lasting})"
+    most = f"({given} >= on ({lb.MODEL_NAME}) group_left () ({MOST:g} * {by('max', given, lb.MODEL_NAME)}))"
+    fullest = by("max", f"{held} and {row} {lasting}", lb.MODEL_NAME)
+    enough = by("min", f"{held} and {row} {most}", lb.MODEL_NAME)
     return c.stat(
         id_,
         "Knee",
-        "Reached: backends held more than where they gave most, and gave less. Not reached: they gave most where they "
-        f"held most, so more may give more. {reads(rc.IN_FLIGHT_5M, rc.OUTPUT_RATE)}",
+        f"Reached: with fewer in flight than at most they gave {MOST:.0%} of the most, or more. Not reached: they gave "
+        f"most where they held most, so more may give more. Rows of less than {LASTING:.0%} of the time do not count. "
+        f"{reads(rc.IN_FLIGHT_5M, rc.OUTPUT_RATE)}",
         "none",
-        Query(f"max({held}) > bool max(({held}) and on ({BIN}) ({best}))", instant=True),
+        Query(f"{fullest} > bool {MORE:g} * {enough}", "{{model_name}}", instant=True),
         mappings=[state(0, "not reached", GOOD), state(1, "reached", BAD)],
+        named=True,
         no_value=NO_LOAD,
     )
 

@@ -41,6 +41,7 @@ from tidegauge.catalogue import recorded as rc
 
 TIMES: Final = "suffix:x"
 NO_CALLER: Final = "no caller reports"
+NOTHING_CUT: Final = "no ceiling known, or no barrier seen"
 NOBODY: Final = "nobody waited, or no exporter"
 STATES: Final = {"inert": GOOD, "unmeasured": NEUTRAL, "clips": BAD}
 """The more it needs a look the higher it counts, so that the largest of several fleets is the one to look at."""
@@ -109,7 +110,7 @@ def _margin() -> object:
         thresholds=steps((None, NEUTRAL), (0, BAD), (1, GOOD)),
         named=True,
         decimals=2,
-        no_value=NO_BARRIER,
+        no_value=NOTHING_CUT,
     )
 
 
@@ -123,7 +124,7 @@ def _deepest() -> object:
         Query(f"topk(1, {_preferred(ex.BARRIER_WAVES, lb.CEILING, stat='median')})", "{{ceiling}}", instant=True),
         thresholds=steps((None, NEUTRAL), (1, GOOD), (1.5, BAD)),
         named=True,
-        no_value=NO_BARRIER,
+        no_value=NOTHING_CUT,
     )
 
 
@@ -209,7 +210,7 @@ def _waves() -> object:
         ],
         limits=(1, None),
         stepped=True,
-        no_value=NO_BARRIER,
+        no_value=NOTHING_CUT,
     )
 
 
@@ -222,7 +223,7 @@ def _clipped() -> object:
         "percentunit",
         [Query(select(rc.CLIPPED), "{{fleet}} {{ceiling}}")],
         limits=(0, 1),
-        no_value=NO_BARRIER,
+        no_value=NOTHING_CUT,
     )
 
 
@@ -263,7 +264,7 @@ def _hidden() -> object:
         11,
         "Decode, and the wait hidden in it",
         "A preempted request waits again, and vLLM books that as decode. The hidden wait is an estimate, per finished "
-        "request; without preemptions there is none and no line. "
+        "request, and too high while many wait that have not finished; without preemptions there is no line. "
         f"{reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.HIDDEN_WAIT)}",
         "s",
         [
