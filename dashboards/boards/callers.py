@@ -5,7 +5,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.fields import GREY, Column, Query, coloured
-from dashboards.queries import by, reads, select
+from dashboards.queries import by, otherwise, reads, select
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -42,6 +42,7 @@ def _ceiling() -> object:
 
 def _changes() -> object:
     told = select(ex.CEILING_CHANGES)
+    first = f"{told} unless {told} offset $__rate_interval"  # a reason is counted from its first change on
     untold = f"changes({select(ex.CEILING, ceiling=lb.CLIENT)}[$__rate_interval])"
     return c.graph(
         15,
@@ -50,7 +51,7 @@ def _changes() -> object:
         f"changes are counted without a reason. {reads(ex.CEILING_CHANGES, ex.CEILING)}",
         "none",
         [
-            Query(by("sum", f"increase({told}[$__rate_interval])", lb.REASON), "{{reason}}"),
+            Query(by("sum", otherwise(first, f"increase({told}[$__rate_interval])"), lb.REASON), "{{reason}}"),
             Query(f"sum({untold} unless on ({lb.FLEET}) {told})", "no reason told"),
         ],
         stack="normal",

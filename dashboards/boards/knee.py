@@ -75,6 +75,7 @@ def _table(id_: int) -> object:
             Column("TPOT p90", quantile(rc.TPOT_5M), "s"),
         ],
         sort=("in flight", False),
+        widths={BIN: 75, "in flight": 75, "time": 70},
         no_value=NO_LOAD,
     )
 

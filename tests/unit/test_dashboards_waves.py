@@ -108,6 +108,16 @@ def test_changes_without_a_limiter_log_have_no_reason(board, tmp_path):
     assert evaluated(tmp_path, series, expr_of(board, 15, 1), at="4m") == {"": 2}
 
 
+def test_the_first_change_for_a_reason_counts(board, tmp_path):
+    """The series of a reason begins with its first change, a rise that `increase` does not see; later ones it does."""
+    labels = 'fleet="a", reason="clamp"'
+    series = {f'{ex.CEILING_CHANGES.name}{{{labels}, instance="x:1"}}': "_ _ _ 1 1 1 1 1 1 1 3 3 3"}
+    expr = expr_of(board, 15)
+    assert {"reason=clamp": 1} == evaluated(tmp_path, series, expr, at="5m")
+    assert {"reason=clamp": 0} == evaluated(tmp_path, series, expr, at="9m")
+    assert evaluated(tmp_path, series, expr, at="11m")["reason=clamp"] > 1
+
+
 def test_queue_heatmap_knows_backends_by_either_label(board, tmp_path):
     """A backend is an instance or a pod, and one that is both is counted once: 4 minutes of 2 and of 1 a minute."""
     name = f"vllm:{vllm.QUEUE}_bucket"
