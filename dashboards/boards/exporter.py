@@ -140,19 +140,19 @@ def _exporters() -> p.Row:
 
 
 def _exporter_table() -> object:
-    def each(expr: str, op: str = "max") -> str:
-        return by(op, expr, INSTANCE)
+    running = by("max", select(ex.BUILD_INFO), INSTANCE, lb.VERSION)
+    gone = f'label_replace({by("group", _KNOWN, INSTANCE)}, "{lb.VERSION}", "-", "", "")'
+    version = f"({running} or on ({INSTANCE}) {gone})"
 
+    def each(expr: str, op: str = "max") -> str:
+        return f"{by(op, expr, INSTANCE)} * on ({INSTANCE}) group_left ({lb.VERSION}) {version}"
+
+    loaded = (state(1, "in force", GOOD), state(0, "refused", BAD))
     columns = [
+        # With one column alone its values would have another name: there is always a second.
+        Column("", version, "none"),
         Column("state", each(_UP, "min"), "none", mappings=(state(1, "up", GOOD), state(0, "down", BAD))),
-        Column("", by("max", select(ex.BUILD_INFO), INSTANCE, lb.VERSION), "none"),
-        Column("", by("group", _KNOWN, INSTANCE), "none"),
-        Column(
-            "config",
-            each(select(ex.CONFIG_LOADED), "min"),
-            "none",
-            mappings=(state(1, "in force", GOOD), state(0, "refused", BAD)),
-        ),
+        Column("config", each(select(ex.CONFIG_LOADED), "min"), "none", mappings=loaded),
         Column("read", f"{each(select(ex.CONFIG_LOADED_AT))} * 1000", "dateTimeFromNow"),
         Column("window", each(select(ex.WINDOW_SECONDS)), "s"),
         Column("backends", each(select(ex.BACKENDS_CONFIGURED)), "none"),

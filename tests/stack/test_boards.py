@@ -41,10 +41,18 @@ HISTORIES = {
     "tinykv, no exporter": lambda: histories.capture("tinykv", exporter=False),
     "hundred": histories.hundred,
 }
-EMPTY = {}
+NO_GPU = ("no GPU in the demo", "hundred")
+EMPTY = {
+    ("bottleneck", 11): NO_GPU,
+    ("bottleneck", 12): NO_GPU,
+    ("bottleneck", 13): NO_GPU,
+    ("exporter", 6): ("the exporter is well", None),
+    ("exporter", 12): ("its pages are whole", None),
+}
 """Panels that are empty on the demo: (board, panel) to the reason and a history that fills them, if one does."""
 
-BEYOND = {}
+OVERSPENT = "an error budget can be overspent"
+BEYOND = {("slo", panel): OVERSPENT for panel in (1, 2, 3, 6, 13)}
 """Panels whose values may lie outside what their unit allows: (board, panel) to the reason."""
 
 
