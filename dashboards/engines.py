@@ -1,26 +1,21 @@
 """Data-parallel ranks: vLLM's own gauges per engine, with the variables that vLLM's own boards have for them.
 
-Nothing is recorded per engine, since everything else is about whole backends. The native label of a backend is
-`instance`, on Kubernetes `pod`: both are tried.
+Nothing is recorded per engine, since everything else is about whole backends.
 """
 
 from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.fields import Query
+from dashboards.fields import Query, override_all
 from dashboards.outliers import DRAWN
-from dashboards.queries import FILTERS
+from dashboards.queries import FILTERS, NATIVE, native
 from tidegauge import vllm
 from tidegauge.catalogue import labels as lb
 
 JOB: Final = "job"
-_NATIVE: Final = ("instance", "pod")
-_RANK: Final = (JOB, *_NATIVE, vllm.ENGINE)
-_SHARED: Final = ", ".join(
-    f'{label}=~"{variable}"'
-    for label, variable in ((JOB, "$job"), (vllm.MODEL_NAME, FILTERS[lb.MODEL_NAME]), (vllm.ENGINE, "$engine"))
-)
+_RANK: Final = (JOB, *NATIVE, vllm.ENGINE)
+_CHOSEN: Final = tuple(f'{label}=~"${label}"' for label in (JOB, vllm.ENGINE))
 
 
 def variables() -> list[Any]:
@@ -28,7 +23,7 @@ def variables() -> list[Any]:
     running, model = f"vllm:{vllm.RUNNING}", f'{vllm.MODEL_NAME}=~"{FILTERS[lb.MODEL_NAME]}"'
     return [
         p.label_variable(JOB, "Job", f"label_values({running}{{{model}}}, {JOB})"),
-        p.label_variable("engine", "Engine", f'label_values({running}{{{model}, {JOB}=~"$job"}}, {vllm.ENGINE})'),
+        p.label_variable(vllm.ENGINE, "Engine", f"label_values({running}{{{model}, {_CHOSEN[0]}}}, {vllm.ENGINE})"),
     ]
 
 
@@ -39,19 +34,13 @@ def row(first: int) -> p.Row:
         _graph(first + 1, "Requests waiting, by engine", "short", vllm.WAITING),
         _graph(first + 2, "KV-cache usage, by engine", "percentunit", vllm.KV_USAGE),
     )
-    return p.Row(
-        "Engines: the data-parallel ranks inside the backends", 9, tuple((one, 8) for one in panels), folded=True
-    )
-
-
-def _native(family: str, suffix: str = "") -> str:
-    """The family's series of the chosen backends, engine by engine; `or` keeps once what both labels select."""
-    label = {name: f'vllm:{family}{{{_SHARED}, {name}=~"{FILTERS[lb.BACKEND]}"}}{suffix}' for name in _NATIVE}
-    return " or ".join(f"avg_over_time({one})" if suffix else one for one in label.values())
+    title = "Engines: the data-parallel ranks inside the backends"
+    return p.Row(title, 9, tuple((one, 8) for one in panels), folded=True)
 
 
 def _graph(id_: int, title: str, unit: str, family: str) -> Any:
-    top = f"topk({DRAWN}, {_native(family, '[$__range] @ end()')})"
+    now = native(f"vllm:{family}%s", *_CHOSEN)
+    mean = native(f"avg_over_time(vllm:{family}%s[$__range] @ end())", *_CHOSEN)
     return c.graph(
         id_,
         title,
@@ -59,7 +48,8 @@ def _graph(id_: int, title: str, unit: str, family: str) -> Any:
         "load balancer between the ranks is the cause, not the router between the servers. Reads "
         f"`vllm:{family}`, vLLM's own series.",
         unit,
-        [Query(f"({_native(family)}) and on ({', '.join(_RANK)}) {top}", "{{instance}} {{pod}} rank {{engine}}")],
+        [Query(f"({now}) and on ({', '.join(_RANK)}) topk({DRAWN}, {mean})", "{{instance}} {{pod}} rank {{engine}}")],
+        overrides=[override_all(".", custom__fillOpacity=0)],
         limits=(0, 1 if unit == "percentunit" else None),
         legend="list",
         no_value="no server reports",

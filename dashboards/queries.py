@@ -8,7 +8,8 @@ from tidegauge.catalogue import labels as lb
 # A backend is what vLLM's own boards call an instance: with their names for the variables, links work both ways.
 FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEET: "$fleet"}
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
-_NATIVE: Final = ("instance", "pod")
+NATIVE: Final = ("instance", "pod")
+"""What a scrape calls a backend; on Kubernetes a series may have both, and the second is the backend."""
 _ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
 
 
@@ -38,12 +39,14 @@ def buckets(series: Series) -> str:
     return select(series).replace("{", "_bucket{", 1)
 
 
-def native(build: str) -> str:
+def native(build: str, *matchers: str) -> str:
     """Series of vLLM itself, of the chosen models and backends, in an expression where `%s` stands for the braces.
 
-    A scrape calls a backend `instance` or `pod`, so both are read; `or` keeps a series that matches both once.
+    *matchers* narrow them further. A scrape calls a backend `instance` or `pod`, so both are read; `or` keeps a series
+    that matches both once.
     """
-    filters = (f'{{{lb.MODEL_NAME}=~"$model_name", {label}=~"$instance"}}' for label in _NATIVE)
+    model = f'{lb.MODEL_NAME}=~"{FILTERS[lb.MODEL_NAME]}"'
+    filters = (f'{{{", ".join((*matchers, model))}, {label}=~"{FILTERS[lb.BACKEND]}"}}' for label in NATIVE)
     return " or ".join(build % one for one in filters)
 
 

@@ -1,6 +1,6 @@
 """Board "How much fits": facts with their sources, request capacity on three bases, what is let in and in flight.
 
-One function per panel, in the order of the board.
+One function per panel, in the order of the board: long, and read like the board.
 """
 
 from typing import Any, Final
@@ -10,7 +10,6 @@ from dashboards import frame, outliers
 from dashboards import panels as p
 from dashboards.facts import DOUBT, NO_EXPORTER, PLAIN, columns, doubt, of_members
 from dashboards.fields import (
-    BAD,
     BLUE,
     GOOD,
     GREEN,
@@ -56,7 +55,8 @@ _LET_IN: Final = select(rc.CEILING, ceiling=lb.CLIENT)
 _OWN: Final = select(rc.REQUEST_CAPACITY, basis=_BASIS)
 _TWINS: Final = (ex.BACKEND_DISTINCT,)
 _SHARES: Final = (rc.NARROWEST_CAPACITY, rc.FLEET_DISTINCT_UP)
-_FULL: Final = steps((None, NEUTRAL), (0, GOOD), (1, BAD))
+_OVERFULL: Final = steps((None, NEUTRAL), (0, GOOD), (1.0001, WARN))
+"""All that fits is as much as may be; a threshold includes its bound."""
 _OWN_IN_FLIGHT: Final = by("sum", select(rc.IN_FLIGHT), lb.BACKEND)
 
 
@@ -153,7 +153,7 @@ def _in_use() -> Any:
         f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, *_TWINS)}",
         "percentunit",
         Query(f"topk(1, {_IN_FLIGHT} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
-        thresholds=_FULL,
+        thresholds=_OVERFULL,
         named=True,
         decimals=0,
         no_value=NO_EXPORTER,
@@ -169,7 +169,7 @@ def _ceiling_share() -> Any:
         f"largest of the fleets. {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
         "percentunit",
         Query(f"topk(1, {_LET_IN} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1.0001, WARN)),
+        thresholds=_OVERFULL,
         named=True,
         decimals=0,
         no_value=NO_CEILING,
