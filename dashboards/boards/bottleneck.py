@@ -1,6 +1,6 @@
 """Board "What holds a backend back": the level of each backend over time, and the evidence that decides it.
 
-One function per panel, in the order of the board.
+One function per panel, in the order of the board: long, and read like the board.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ from dashboards.fields import (
     Column,
     Json,
     Query,
+    coloured,
     dashed,
-    override,
     override_all,
     state,
     steps,
@@ -58,6 +58,7 @@ LEVELS: Final[Mapping[str, Level]] = {
 }
 UNSEEN: Final = 10
 """What is added to a level's number where no GPU figure was part of the evidence."""
+SHOWN: Final = 20
 LOADED: Final = "no backend known"
 NO_GPU: Final = "no DCGM data: its exporter is not scraped, or its host label leads to no backend"
 FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in 5 minutes"
@@ -75,7 +76,7 @@ def board() -> Json:
         "One level per backend at a time; the first that its evidence shows: memory, communication, false compute, "
         "compute, scheduling. GPU figures are those of NVIDIA's DCGM exporter; without them a loaded backend that "
         "neither waits nor runs out of KV cache is not judged.",
-        (_verdict(), _over_time(), _each(), _evidence(), _gpus()),
+        (_verdict(), _over_time(), _each(), _evidence(), _gpus(), _all()),
         by=(lb.MODEL_NAME, lb.BACKEND, lb.FLEET),
     )
 
@@ -85,20 +86,25 @@ def _verdict() -> p.Row:
     return p.Row("Verdict: backends at each level", 5, panels)
 
 
-def _counted() -> object:
-    queries = [
-        Query(by("count", f"{select(rc.BOTTLENECK, level=name)} == 1", lb.LEVEL), level.words, instant=True)
+def _counts(*, instant: bool) -> list[Query]:
+    """How many backends are at each level."""
+    return [
+        Query(by("count", f"{select(rc.BOTTLENECK, level=name)} == 1", lb.LEVEL), level.words, instant)
         for name, level in LEVELS.items()
     ]
+
+
+_COLOURS: Final = coloured({level.words: level.colour for level in LEVELS.values()})
+
+
+def _counted() -> object:
     return c.stat(
         1,
         "Backends at each level",
         f"How many backends are at it now; a level that none is at is left out. {reads(rc.BOTTLENECK)}",
         "none",
-        *queries,
-        overrides=[
-            override(level.words, color={"mode": "fixed", "fixedColor": level.colour}) for level in LEVELS.values()
-        ],
+        *_counts(instant=True),
+        overrides=_COLOURS,
         named=True,
         no_value=LOADED,
     )
@@ -142,13 +148,24 @@ def _timeline() -> object:
     return c.timeline(
         4,
         "Level over time",
-        "A bar per backend. GPU unseen: DCGM had no figure for it, so levels that only GPUs tell are left out. Not "
-        "enough evidence: it is loaded, and nothing that is measured holds it back; GPU figures would say more. "
+        f"A bar for each of the {SHOWN} backends that were held back longest in the chosen time. GPU unseen: DCGM had "
+        "no figure for it, so levels that only GPUs tell are left out. Not enough evidence: it is loaded, and nothing "
+        "that is measured holds it back; GPU figures would say more. "
         f"{reads(rc.BOTTLENECK)}",
-        [Query(f"{_code(gpu='seen')} or {_unseen_code()}", "{{backend}}")],
+        [Query(f"({_code(gpu='seen')} or {_unseen_code()}) and on ({lb.BACKEND}) {_held_longest()}", "{{backend}}")],
         [*words, *unseen],
         no_value=LOADED,
     )
+
+
+def _held_longest() -> str:
+    """Backends by the time they spent at a level that is one."""
+    held = "|".join(name for name, level in LEVELS.items() if level.code > 0)
+
+    def time(**labels: str) -> str:
+        return by("sum", f"count_over_time({select(rc.BOTTLENECK, **labels)}{_RANGE})", lb.BACKEND)
+
+    return f"topk({SHOWN}, {otherwise(time(level=f'~{held}'), f'{time()} * 0')})"
 
 
 def _unseen_code() -> str:
@@ -324,4 +341,24 @@ def _gpu(  # noqa: PLR0913  # a panel has this many independent properties
         marks=steps((None, "transparent"), mark),
         legend="list",
         no_value=no_value,
+    )
+
+
+def _all() -> p.Row:
+    return p.Row("All backends: how many are at each level, over time", 8, ((_counted_over_time(), 24),), folded=True)
+
+
+def _counted_over_time() -> object:
+    return c.graph(
+        14,
+        "Backends at each level",
+        f"Stacked, they make up all backends that are known. {reads(rc.BOTTLENECK)}",
+        "none",
+        _counts(instant=False),
+        stack="normal",
+        overrides=_COLOURS,
+        stepped=True,
+        legend="list",
+        decimals=0,
+        no_value=LOADED,
     )
