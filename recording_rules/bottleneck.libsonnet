@@ -4,6 +4,7 @@
 // host, say) share its GPUs' figures.
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
+local slo = import '../mixin/lib/slo.libsonnet';
 local dcgm = catalogue.dcgm;
 local recorded = catalogue.recorded;
 
@@ -40,11 +41,13 @@ local recorded = catalogue.recorded;
   ],
   local waits = byBackend('max', 'min_over_time(%s[5m]) > 0' % recorded.waiting),
   local saturated = '(%s >= %s)' % [recorded.gpu_busy, n(gpu.busy)],
-  local perToken = '(%s or %s)' % [
-    byBackend('max', '%s{quantile="0.9"}' % recorded.tpot_5m),
-    byBackend('max', '%s{quantile="0.9"}' % recorded.itl_5m),
+  // Late by the target of the model that the tokens are of.
+  local perToken(matcher) = '(%s or %s)' % [
+    byBackend('max', '%s{%s}' % [one, std.join(',', std.filter(function(m) m != '', ['quantile="0.9"', matcher]))])
+    for one in [recorded.tpot_5m, recorded.itl_5m]
   ],
-  local slow = '(%s > %s)' % [perToken, n(config.slo.tpot.seconds)],
+  local late = ['(%s > %s)' % [perToken(target.matcher), n(target.seconds)] for target in slo.objectives(config, 'tpot')],
+  local slow = if std.length(late) == 1 then late[0] else '(%s)' % std.join(' or ', late),
   local uneven = '(%s > %s)' % [recorded.gpu_spread, n(gpu.spread)],
   local starved = '(%s < %s)' % [recorded.gpu_dram, n(gpu.dramLow)],
   local idle = byBackend('max', 'max_over_time(%s[5m]) == 0' % recorded.in_flight),

@@ -5,7 +5,7 @@ import pytest
 
 from mixin import generate
 from tests.generations import program
-from tests.rules import cases_latency, cases_load, cases_memory, cases_slo, cases_split, cases_stages
+from tests.rules import cases_bottleneck, cases_latency, cases_load, cases_memory, cases_slo, cases_split, cases_stages
 from tests.rules.promtool import Group, Value, labels, run
 from tests.rules.servers import Phase, Server
 from tests.rules.steady import MODERN, Steady
@@ -202,3 +202,17 @@ def test_a_model_may_have_its_own_target(tmp_path):
     own = "{ ttft: { seconds: 0.6, objective: 0.9 } }"
 
     assert "" == complaint(f"{{ sloByModel: {{ 'Qwen/Qwen2.5-7B': {own} }} }}", group, tmp_path)
+
+
+def test_tokens_are_late_by_the_target_of_their_model(tmp_path):
+    """Busy GPUs and 60 ms a token: compute bound at 50 ms for all models, and not at 100 ms for this one alone."""
+    series = [*cases_bottleneck.server("a", tpot=cases_bottleneck.SLOW), *cases_bottleneck.gpus("a", 0.97)]
+    slower, faster = "{ tpot: { seconds: 0.1 } }", "{ tpot: { seconds: 0.04 } }"
+    for config, level in (
+        ("{}", "compute"),
+        (f"{{ sloByModel: {{ sim: {slower} }} }}", "none"),
+        (f"{{ sloByModel: {{ other: {slower} }} }}", "compute"),
+        (f"{{ slo+: {{ tpot+: {{ seconds: 0.1 }} }}, sloByModel: {{ sim: {faster} }} }}", "compute"),
+    ):
+        group = Group("late", series, [Value(rec.BOTTLENECK, 8, cases_bottleneck.level("a", level))])
+        assert "" == complaint(config, group, tmp_path), config
