@@ -31,6 +31,7 @@ from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 
 NO_EXPORTER: Final = "no exporter"
+NOT_TOLD: Final = "no exporter tells"
 NO_CALLER: Final = "no caller reports"
 NEVER: Final = "none since the exporter started, or no exporter"
 PER_MINUTE: Final = "suffix: /min"
@@ -114,7 +115,7 @@ def _duration() -> object:
         overrides=[_LINES, override_all("^median$", color={"mode": "fixed", "fixedColor": GREY}, custom__lineWidth=6)],
         marks=steps((None, "transparent"), (1, VERMILION)),
         legend="list",
-        no_value=NO_EXPORTER,
+        no_value=NOT_TOLD,
     )
 
 

@@ -101,7 +101,7 @@ def _configuration() -> object:
         "none",
         Query(by("min", select(ex.CONFIG_LOADED)), instant=True),
         mappings=[state(1, "in force", GOOD), state(0, "refused", BAD)],
-        no_value=intake.NO_EXPORTER,
+        no_value=intake.NOT_TOLD,
     )
 
 
@@ -189,8 +189,8 @@ def _coverage() -> str:
 
 
 def _table() -> object:
-    def counted(series: Series, **labels: str) -> str:
-        return by("sum", f"increase({select(series, **labels)}{_RANGE})", lb.BACKEND)
+    def counted(series: Series) -> str:
+        return f"round({by('sum', f'increase({select(series)}{_RANGE})', lb.BACKEND)})"
 
     def last(series: Series | Recorded) -> str:
         return by("max", select(series), lb.BACKEND)

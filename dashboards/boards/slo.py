@@ -160,6 +160,7 @@ def _table() -> object:
         _SUBJECT,
         columns,
         sort=("budget left", False),
+        widths={c.HEADINGS[lb.MODEL_NAME]: 190},
         no_value="no server reports",
     )
 
