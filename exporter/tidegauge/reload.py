@@ -8,6 +8,7 @@ from typing import Final
 from tidegauge import config as cf
 
 _LOG: Final = logging.getLogger(__name__)
+_STAYS: Final = "configuration not reloaded, the one in force stays"
 
 
 class Reloader:
@@ -37,6 +38,9 @@ class Reloader:
                 config = await asyncio.to_thread(self._read)
             except cf.ConfigError as error:
                 self._refused()
-                _LOG.error("configuration not reloaded, the one in force stays: %s", error)
+                _LOG.error("%s: %s", _STAYS, error)
+            except Exception:  # noqa: BLE001 - a running exporter must not die of a file, whatever reading it provokes
+                self._refused()
+                _LOG.exception(_STAYS)
             else:
                 self._take(config)

@@ -221,6 +221,20 @@ class TestInvalid:
         with pytest.raises(ConfigError, match=rf"^t.yml:1: {key}"):
             load(f"{key}: {value}\n" + ("" if key == "backends" else ONE), "t.yml", {})
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"callers: {{max_rate: {'9' * 5000}}}",
+            f"callers: {{max_body: 1{'0' * 400}MiB}}",
+            'state_file: "\\U00110000"',
+            'state_file: "\\U99999999"',
+        ],
+    )
+    def test_beyond_what_python_takes(self, text):
+        """More digits than it reads, more bytes than a float holds, and characters that there are not."""
+        with pytest.raises(ConfigError, match=r"^t.yml(:1: callers.max_(rate|body): expected|: expected YAML)"):
+            load(f"{text}\n{ONE}", "t.yml", {})
+
     def test_deep_nesting(self):
         """A file nested a hundred thousand deep is refused like any other."""
         with pytest.raises(ConfigError, match="nested too deeply"):

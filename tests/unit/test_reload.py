@@ -60,6 +60,12 @@ class TestReloader:
             (logging.ERROR, "configuration not reloaded, the one in force stays: t.yml:3: backends[1].url: missing")
         ] == [(record.levelno, record.getMessage()) for record in caplog.records]
 
+    def test_one_that_no_reader_foresaw_is_refused_too(self, caplog):
+        """It costs the reload, not the exporter, and leaves what a report of the fault needs."""
+        assert (["good"], 1, []) == self.run(MemoryError("all of it"), "good", asked=2)
+        assert ["configuration not reloaded, the one in force stays"] == [one.getMessage() for one in caplog.records]
+        assert "MemoryError: all of it" in caplog.text
+
 
 class TestJobs:
     def test_wanted_ones_run_on_and_others_end(self):

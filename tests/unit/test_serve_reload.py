@@ -154,6 +154,9 @@ def test_file_that_cannot_be_used_changes_nothing(service):
     service.file.rmdir()
     os.mkfifo(service.file)
     refused(": cannot be read: expected a regular file, found a named pipe")
+    service.file.unlink()
+    service.file.symlink_to("/proc/self/mem")
+    refused(": cannot be read: Input/output error")
 
     service.file.unlink()
     service.write("a", "b")

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -130,9 +131,10 @@ class TestFailure:
             load(path)
 
     def test_unreadable_file_is_named(self, tmp_path):
-        """A folder, for one."""
-        with pytest.raises(StoreError, match="cannot be read"):
-            load(tmp_path)
+        """A folder, for one, and a file that fails while it is read."""
+        for path in (tmp_path, Path("/proc/self/mem")):
+            with pytest.raises(StoreError, match=rf"^{path}: cannot be read: "):
+                load(path)
 
     def test_pipe_is_neither_waited_for_nor_replaced(self, tmp_path):
         """Nor is a device: a state file of /dev/null must leave /dev/null what it is."""

@@ -61,6 +61,9 @@ def parse(text: str, file: str) -> At:
         raise ConfigError(f"{file}: expected YAML, found: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise ConfigError(f"{file}: expected a configuration, found YAML nested too deeply") from error
+    except (ValueError, OverflowError) as error:
+        # PyYAML passes on what `chr` says of \U00110000.
+        raise ConfigError(f"{file}: expected YAML, found an escape that stands for no character") from error
     if node is None:
         raise ConfigError(f"{file}: expected a configuration with `backends`, found an empty file")
     return At(file, "", node)

@@ -52,7 +52,8 @@ def boolean(at: At) -> bool:
 def integer(at: At) -> int:
     """A whole number from 1 to 10^15; `1_490_818` is fine."""
     value = at.node.value if isinstance(at.node, yaml.ScalarNode) and at.node.tag == _TAG + "int" else ""
-    if not _INTEGER.fullmatch(value) or not 0 < int(value) <= MAX_COUNT:
+    # By float, which also takes more digits than `int` reads.
+    if not _INTEGER.fullmatch(value) or not 0 < float(value) <= MAX_COUNT:
         raise at.wrong("a whole number from 1 to 10^15")
     return int(value)
 
@@ -92,10 +93,10 @@ def size(at: At) -> int:
     """Bytes from `512KiB`, `16MiB`, `20MB`; from 1 byte to 1 GiB."""
     value = at.node.value if isinstance(at.node, yaml.ScalarNode) else ""
     match = _SIZE.fullmatch(value)
-    found = int(float(match[1]) * _BYTES[match[2]]) if match else 0
-    if not 0 < found <= MAX_SIZE:
+    found = float(match[1]) * _BYTES[match[2]] if match else 0.0
+    if not 1 <= found <= MAX_SIZE:
         raise at.wrong("a size with its unit such as 512KiB or 16MiB, at most 1GiB")
-    return found
+    return int(found)
 
 
 def listen(at: At) -> Listen:

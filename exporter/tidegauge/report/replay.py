@@ -60,8 +60,7 @@ def load(paths: Mapping[str, Path], logs: Mapping[str, Path], fleets: Mapping[st
 
 def _startup(path: Path) -> StartupFacts:
     """The facts of a log; a long one is scanned, a short one may be a terminal's text. Raises UnreadableError."""
-    with regular.opened(path) as file:
-        content = file.read(_SHORT_LOG + 1)
+    content = regular.head(path, _SHORT_LOG + 1)
     if b"\0" in content[:_LOG_HEAD].lstrip(b"\0"):
         raise regular.UnreadableError(f"{path}: cannot be read: expected a log, found compressed or binary data")
     if len(content) <= _SHORT_LOG:

@@ -84,9 +84,7 @@ def write(stream: IO[str], outcome: Fetched | Failed) -> None:
 
 
 def _open(path: Path) -> IO[str]:
-    with regular.opened(path) as probe:
-        zipped = probe.read(2) == b"\x1f\x8b"
-    if zipped:
+    if regular.head(path, 2) == b"\x1f\x8b":
         return gzip.open(path, "rt", encoding="utf-8", errors="replace")
     return path.open(encoding="utf-8", errors="replace")
 

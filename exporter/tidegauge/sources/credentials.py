@@ -22,8 +22,7 @@ def read_secret(path: str) -> str:
     empty, too large or not text.
     """
     try:
-        with regular.opened(Path(path)) as file:
-            content = file.read(MAX_SECRET_SIZE + 1)
+        content = regular.head(Path(path), MAX_SECRET_SIZE + 1)
     except regular.UnreadableError as error:
         raise CredentialError(str(error)) from error
     return _secret_text(path, content)
