@@ -222,7 +222,7 @@ class Exporter:
         self._callers.allow(config.callers.max_fleets, config.callers.max_callers)
         for log in set(before.callers.limiter_logs) - set(config.callers.limiter_logs):
             self._callers.unfollow(log.fleet, log.file)
-            self._complaints.forget(limiter_subject(log.fleet))
+            self._complaints.forget(limiter_subject(log))
         if _rate(config) != _rate(before):
             self._rates = _rates(config)
 

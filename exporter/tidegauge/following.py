@@ -39,12 +39,12 @@ class Following:
 
     async def limiter_log(self, log: cf.LimiterLog, state: LimiterState) -> None:
         """Keep the fleet's ceiling the one that its limiter's log names last."""
-        reader = ChangeReader(log.pattern)
+        reader, path = ChangeReader(log.pattern), Path(log.file)
         live = False
 
         def book(progress: LogProgress) -> str:
             nonlocal live
-            problem = progress.error or (f"{log.file}: {reader.fault}" if reader.fault else "")
+            problem = (progress.error or "").removeprefix(f"{path}: ") or reader.fault
             state.read(log.file, progress.lines, up=not problem)
             for change in reader.take():
                 state.change(log.file, change, live=live)
@@ -53,7 +53,7 @@ class Following:
             return problem
 
         try:
-            await self._follow(limiter_subject(log.fleet), LogFollower(Path(log.file), reader, TAIL), book)
+            await self._follow(limiter_subject(log), LogFollower(path, reader, TAIL), book)
         finally:
             reader.close()
 
@@ -84,6 +84,6 @@ def startup_subject(backend: str) -> str:
     return f"{backend} log"
 
 
-def limiter_subject(fleet: str) -> str:
-    """What complaints call the fleet's limiter logs."""
-    return f"{fleet} limiter log"
+def limiter_subject(log: cf.LimiterLog) -> str:
+    """What complaints call a limiter's log, of which a fleet may have several."""
+    return f"{log.fleet} limiter log {log.file}"

@@ -1,14 +1,17 @@
 """A limiter's log: what a pattern finds in it, whatever the pattern, the lines and the file do."""
 
 import asyncio
+import logging
 from functools import partial
 
+import attrs
 import pytest
 
 from tests.unit.little_servers import ManualClock, until
 from tidegauge import app, config, following
 from tidegauge.catalogue import exported as ex
 from tidegauge.collectors import FiguresCollector
+from tidegauge.parsing.events import Batch, Healthy
 from tidegauge.parsing.limiterlog import CeilingChange, fault, read_change
 from tidegauge.sources import logfile
 from tidegauge.sources.limiterlog import ChangeReader
@@ -242,10 +245,10 @@ class TestState:
 
 
 class TestLive:
-    def watched(self, path, clock, pattern=PATTERN):
+    def watched(self, path, clock, pattern=PATTERN, more=""):
         text = f"""
 callers:
-  limiter_logs: [{{fleet: agents, file: {path}, pattern: '{pattern}'}}]
+  {more}limiter_logs: [{{fleet: agents, file: {path}, pattern: '{pattern}'}}]
 backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
 """
         return app.Exporter(config.load(text, "t.yml", {}), clock)
@@ -254,9 +257,9 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
         (found,) = exporter.figures().fleets
         return found
 
-    async def follow(self, exporter, steps):
+    async def follow(self, exporter, steps, log=None):
         """Run the log's follower; between its polls each step in turn."""
-        log = exporter._config.callers.limiter_logs[0]
+        log = log or exporter._config.callers.limiter_logs[0]
         state = exporter._callers.limiter(log.fleet)
         task = asyncio.create_task(exporter._following.limiter_log(log, state))
         clock = exporter._clock
@@ -347,3 +350,27 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
 
         assert 1 == caplog.text.count("limiter.log: the pattern takes too long")
         assert not self.fleet(exporter).callers.limiter.up
+
+    @pytest.mark.parametrize(("told", "fleets"), [((), ["others"]), ((Healthy(2000.0, 2),), ["agents"])])
+    def test_fleet_that_only_its_log_told_of_leaves_with_it(self, tmp_path, told, fleets):
+        """Its place is free for another one, and no report names it; one whose callers tell something stays."""
+        exporter = self.watched(tmp_path / "limiter.log", ManualClock(2000.0), more="max_fleets: 1\n  ")
+        exporter._callers.limiter("agents").read(str(tmp_path / "limiter.log"), counted(1), up=True)
+        exporter.take(Batch("sim", "agents", told))
+        exporter.become(config.load("callers: {max_fleets: 1}\nbackends: [{url: 'http://h'}]", "t.yml", {}))
+        exporter.take(Batch("sim", "others", ()))
+
+        assert fleets == [one.name for one in exporter.figures().fleets]
+
+    def test_each_log_of_a_fleet_is_complained_of_by_itself(self, tmp_path, caplog):
+        """The one that is well does not end the complaint about the other, poll after poll."""
+        caplog.set_level(logging.INFO)
+        exporter = self.watched(tmp_path / "one.log", ManualClock(2000.0))
+        (tmp_path / "two.log").write_text("limiter 32 -> 28, clamp\n", encoding="utf-8")
+        one = exporter._config.callers.limiter_logs[0]
+        for log in (one, attrs.evolve(one, file=str(tmp_path / "two.log"))) * 3:
+            asyncio.run(self.follow(exporter, [lambda: None], log))
+
+        assert [f"agents limiter log {tmp_path}/one.log: No such file or directory"] == [
+            record.getMessage() for record in caplog.records if "log" in record.getMessage()
+        ]

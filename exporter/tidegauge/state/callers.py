@@ -73,6 +73,11 @@ class FleetCallersState:
         self._done: OrderedDict[tuple[str, str], Barrier] = OrderedDict()
         self.limiter: LimiterState | None = None
 
+    @property
+    def silent(self) -> bool:
+        """Whether no caller has told anything yet."""
+        return not self._results
+
     def opened(self, caller: str, barrier_id: str, at: float, fan_out: int) -> None:
         """A barrier opened; an id that is already open is a duplicate and changes nothing.
 
@@ -269,10 +274,12 @@ class CallersState:
             fleet.most_callers = max_callers
 
     def unfollow(self, fleet: str, file: str) -> None:
-        """A limiter log of a fleet is followed no more."""
-        known = self._fleet(fleet)
-        if known.limiter is not None and known.limiter.forget(file):
+        """A limiter log of a fleet is followed no more; a fleet that nothing else told of leaves with it."""
+        known = self._fleets.get(fleet)
+        if known is not None and known.limiter is not None and known.limiter.forget(file):
             known.limiter = None
+            if known.silent:
+                del self._fleets[fleet]
 
     def limiter(self, fleet: str) -> LimiterState:
         """Where the limiter logs of a configured fleet are booked."""
