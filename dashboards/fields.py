@@ -67,10 +67,6 @@ def override(field: str, **properties: Any) -> Json:
     }
 
 
-def coloured(colours: Mapping[str, str]) -> list[Json]:
-    """One fixed colour per series name."""
-    return [override(name, color={"mode": "fixed", "fixedColor": colour}) for name, colour in colours.items()]
-
 def override_all(pattern: str, **properties: Any) -> Json:
     """The same for every series whose name the regular expression finds."""
     return {**override("", **properties), "matcher": {"id": "byRegexp", "options": f"/{pattern}/"}}
@@ -86,10 +82,19 @@ def dashed(pattern: str, colour: str) -> Json:
     )
 
 
+def coloured(colours: Mapping[str, str]) -> list[Json]:
+    """One fixed colour per series name."""
+    return [override(name, color={"mode": "fixed", "fixedColor": colour}) for name, colour in colours.items()]
+
 
 def state(value: float, text: str, colour: str) -> Json:
     """What to show instead of the number."""
     return {"type": "value", "options": {f"{value:g}": {"text": text, "color": colour}}}
+
+
+def between(low: float, high: float, text: str, colour: str) -> Json:
+    """What to show instead of any number from *low* to *high*."""
+    return {"type": "range", "options": {"from": low, "to": high, "result": {"text": text, "color": colour}}}
 
 
 def data_link(title: str, url: str) -> Json:

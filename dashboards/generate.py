@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dashboards.boards import bottleneck, capacity, exporter, latency, load, skew, slo, waves
+from dashboards.boards import bottleneck, capacity, comparison, exporter, latency, load, skew, slo, waves
 from dashboards.fields import Json
 from tidegauge.catalogue import places
 
@@ -17,6 +17,7 @@ BOARDS: Final[dict[str, Callable[[], Json]]] = {
     places.LOAD.key: load.board,
     places.BOTTLENECK.key: bottleneck.board,
     places.SLO.key: slo.board,
+    places.COMPARISON.key: comparison.board,
     places.EXPORTER.key: exporter.board,
 }
 FOLDER: Final = Path(__file__).parent / "json"

@@ -1,5 +1,6 @@
 """PromQL builders over the catalogue: names and labels come from there, the boards' variables are added here."""
 
+import re
 from typing import Final
 
 from tidegauge.catalogue import Recorded, Series
@@ -10,6 +11,7 @@ FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEE
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
 NATIVE: Final = ("instance", "pod")
 """What a scrape calls a backend; on Kubernetes a series may have both, and the second is the backend."""
+_SELECTED: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{")
 _ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
 
 
@@ -47,7 +49,7 @@ def native(build: str, *matchers: str) -> str:
     """
     model = f'{lb.MODEL_NAME}=~"{FILTERS[lb.MODEL_NAME]}"'
     filters = (f'{{{", ".join((*matchers, model))}, {label}=~"{FILTERS[lb.BACKEND]}"}}' for label in NATIVE)
-    return " or ".join(build % one for one in filters)
+    return " or ".join(build.replace("%s", one) for one in filters)
 
 
 def by(aggregation: str, expr: str, *labels: str) -> str:
@@ -75,3 +77,9 @@ def otherwise(expr: str, *fallbacks: str) -> str:
 def reads(*series: Series | Recorded) -> str:
     """The sentence of a description that names the series behind a panel."""
     return f"Reads {', '.join(f'`{one.name}`' for one in series)}."
+
+
+def reads_in(*exprs: str) -> str:
+    """The same for all series that the expressions select."""
+    found = sorted({name for expr in exprs for name in _SELECTED.findall(expr)})
+    return f"Reads {', '.join(f'`{name}`' for name in found)}."

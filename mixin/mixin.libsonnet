@@ -42,6 +42,7 @@ local validate = import 'lib/validate.libsonnet';
     'load.json': import '../dashboards/json/load.json',
     'bottleneck.json': import '../dashboards/json/bottleneck.json',
     'slo.json': import '../dashboards/json/slo.json',
+    'comparison.json': import '../dashboards/json/comparison.json',
     'exporter.json': import '../dashboards/json/exporter.json',
   }),
 }

@@ -52,7 +52,11 @@ EMPTY = {
 """Panels that are empty on the demo: (board, panel) to the reason and a history that fills them, if one does."""
 
 OVERSPENT = "an error budget can be overspent"
-BEYOND = {("slo", panel): OVERSPENT for panel in (1, 2, 3, 6, 13)}
+CHANGES = "a change has a sign and may be more than the whole"
+BEYOND = {
+    **{("slo", panel): OVERSPENT for panel in (1, 2, 3, 6, 13)},
+    **{("comparison", panel): CHANGES for panel in (4, 5, 6, 7)},
+}
 """Panels whose values may lie outside what their unit allows: (board, panel) to the reason."""
 
 
@@ -235,7 +239,8 @@ def named_states(panel, target):
     for field in panel["fieldConfig"]["overrides"]:
         if field["matcher"]["options"] == heading(panel, target):
             mappings += [one for prop in field["properties"] if prop["id"] == "mappings" for one in prop["value"]]
-    return {float(key) for one in mappings if one["type"] == "value" for key in one["options"]}
+    ranges = [range(one["options"]["from"], one["options"]["to"] + 1) for one in mappings if one["type"] == "range"]
+    return {float(key) for one in mappings if one["type"] == "value" for key in one["options"]}.union(*ranges)
 
 
 def misfits(name, panel, target, points):
