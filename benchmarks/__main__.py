@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import exposition, fleet, logscan, rules
+from benchmarks import boards, exposition, fleet, logscan, rules
 
-BENCHMARKS = (exposition, fleet, logscan, rules)
+BENCHMARKS = (exposition, fleet, logscan, rules, boards)
 
 
 def main():

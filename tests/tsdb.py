@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -51,6 +52,12 @@ class Prometheus:
         except urllib.error.HTTPError as error:
             raise QueryError(json.load(error)["error"]) from error
 
+    def cost(self, expr: str, end: float, begin: float | None = None, step: float = 0) -> dict[str, Any]:
+        """What a query costs in samples and seconds: over a range if there is a *begin*, else at the *end*."""
+        if begin is None:
+            return self.get("query", query=expr, time=end, stats="all")["stats"]
+        return self.get("query_range", query=expr, start=begin, end=end, step=step, stats="all")["stats"]
+
     def at(self, expr: str, moment: float) -> list[dict[str, Any]]:
         """An instant query's series."""
         found = self.get("query", query=expr, time=moment)
@@ -66,7 +73,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def running(binary: str, data: Path, lookback: int = 35) -> Iterator[Prometheus]:
+def running(binary: str, data: Path, *flags: str, lookback: int = 35) -> Iterator[Prometheus]:
     """Prometheus on a folder of blocks.
 
     *lookback* stands for the end of a series that no longer is scraped: text has no marks of staleness.
@@ -75,7 +82,12 @@ def running(binary: str, data: Path, lookback: int = 35) -> Iterator[Prometheus]
     settings, log = data.parent / "prometheus.yml", data.parent / "prometheus.log"
     settings.write_text("{}")
     command = [binary, f"--config.file={settings}", f"--storage.tsdb.path={data}", "--storage.tsdb.retention.time=50y"]
-    command += [f"--web.listen-address=127.0.0.1:{port}", f"--query.lookback-delta={lookback}s", "--log.level=warn"]
+    command += [
+        f"--web.listen-address=127.0.0.1:{port}",
+        f"--query.lookback-delta={lookback}s",
+        "--log.level=warn",
+        *flags,
+    ]
     with log.open("a") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
             found = Prometheus(f"127.0.0.1:{port}")
@@ -96,14 +108,13 @@ def _until_ready(server: Prometheus, process: subprocess.Popen[bytes], log: Path
 
 def blocks(promtool: str, lines: Iterable[str], data: Path) -> None:
     """Add the samples to a folder of blocks."""
-    text = data.parent / "samples.txt"
-    with text.open("w") as file:
+    with tempfile.NamedTemporaryFile("w", dir=data.parent, encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
         file.write("# EOF\n")
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+        file.flush()
+        command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file.name, str(data)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    text.unlink()
 
 
 def build(prometheus: str, promtool: str, history: History, data: Path) -> None:
