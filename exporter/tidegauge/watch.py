@@ -67,8 +67,8 @@ class Watch:
     ) -> None:
         """Follow these from now on, in place of those before; the arguments are those of the class.
 
-        What polls showed of a fleet stays while it has backends and the window is the same; of a backend that left,
-        nothing does.
+        What polls showed of a fleet stays while it has backends and the window is the same; of a backend that left or
+        begins anew, nothing does.
         """
         before, self.states = self.states, {state.backend.name: state for state in states}
         self.callers = callers
@@ -82,7 +82,7 @@ class Watch:
         self._leave()
         for fleet, inference in self._inferences.items():
             inference.poll_every(max(self._intervals[name] for name, one in self.states.items() if one.fleet == fleet))
-            for name in before.keys() - self.states.keys():
+            for name in before.keys() - known:
                 inference.forget(name)
 
     def restore(self, reported: Mapping[str, int], inferred: Mapping[str, int]) -> None:

@@ -130,7 +130,7 @@ class TestBackends:
         before = counted(running, "b")
         running.become(changed, B)
 
-        assert (None, None, None) == tuple(counted(running)[index] for index in (0, 2, 3))
+        assert [None, None, None, None] == counted(running)
         assert ["a"] == running.exporter.waiting_for()
         assert before == counted(running, "b")
 
@@ -214,10 +214,11 @@ class TestFleets:
         assert {"agents": 31} == running.exporter.watch.largest_inferred()
         assert 0.0 == running.samples()["arrivals_total", "a"]
 
-    def test_backend_that_returns_counts_from_nothing(self):
-        """What it had counted left with it."""
+    @pytest.mark.parametrize("between", [(A,), (A, B.replace("agents", "others"))])
+    def test_backend_that_returns_counts_from_nothing(self, between):
+        """What it had counted left with it: also where it was in another fleet meanwhile."""
         running = with_history()
-        running.become(A)
+        running.become(*between)
         running.become(A, B)
         running.poll(a=(60,) * 6, b=(60, 60, 60, 62, 62, 62))
 

@@ -67,7 +67,7 @@ class FleetInference:
             self._tracker = self._begun()
 
     def forget(self, backend: str) -> None:
-        """The backend is polled no more: its counts begin anew if it returns."""
+        """The backend is polled no more, or another is under its name: its counts begin anew."""
         self._arrivals.pop(backend, None)
         self._departed.pop(backend, None)
         self._owed.pop(backend, None)
