@@ -25,6 +25,7 @@ from tidegauge.parsing.events import Batch, Refusal
 from tidegauge.parsing.exposition import NotMetrics
 from tidegauge.sources import endpoints, store
 from tidegauge.sources.scrape import Failed, Fetched, poll_forever, shown
+from tidegauge.sources.target import Target
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import CallersState
 from tidegauge.state.rates import Rates
@@ -140,7 +141,7 @@ class Exporter:
             else:
                 fresh = self.book(one.name, outcome)
             if fresh:
-                self._spawn(self._ask(one, session))
+                self._spawn(self._ask(one.target, self.watch.states[one.name], session))
 
         return take
 
@@ -161,9 +162,8 @@ class Exporter:
     def _shown(self, name: str) -> str:
         return next(shown(one.url) for one in self._config.backends if one.name == name)
 
-    async def _ask(self, one: cf.Backend, session: aiohttp.ClientSession) -> None:
-        state = self.watch.states[one.name]
-        served = await endpoints.ask(session, one.target, self._clock)
+    async def _ask(self, target: Target, state: BackendState, session: aiohttp.ClientSession) -> None:
+        served = await endpoints.ask(session, target, self._clock)
         state.served(served.limits, served.version)
 
     async def _save_forever(self, path: Path) -> None:

@@ -143,6 +143,11 @@ class Live:
         listed = "".join(f"  - {{url: {self.url}/{name}/metrics, name: {name}{log.get(name, '')}}}\n" for name in names)
         return config.load(f"poll_interval: 20ms\n{more}backends:\n{listed}", str(self.folder / "t.yml"), {})
 
+    def replacing(self, *names):
+        """Another server under these names, to be polled in an hour."""
+        listed = "".join(f"  - {{url: {self.url}/z/metrics, name: {name}, poll_interval: 1h}}\n" for name in names)
+        return config.load(f"window: 1d\nbackends:\n{listed}", "t.yml", {})
+
     async def polled(self, *names):
         """Wait until each of them was asked thrice more."""
         before = dict(self.server.asked)
@@ -270,10 +275,29 @@ class TestLive:
         async def scene(one):
             await one.polled("a", "b")
             old = one.exporter.watch.states["a"]
-            text = f"backends: [{{url: {one.url}/z/metrics, name: a, poll_interval: 1h}}]"
-            one.exporter.become(config.load(f"window: 1d\n{text}", "t.yml", {}))
+            one.exporter.become(one.replacing("a"))
             one.server.version.set()
             await until(lambda: old.history(0.0).version)
             return [state.history(0.0).version for state in one.exporter.watch.states.values()]
 
         assert [None] == live(tmp_path, scene)
+
+    def test_answer_for_one_that_leaves_before_it_is_asked_is_nobodys_either(self, tmp_path):
+        """Another server may take the name between a first page and the questions that follow it."""
+
+        async def scene(one):
+            one.server.version.set()
+            spawn, old = one.exporter._spawn, dict(one.exporter.watch.states)
+
+            def late(coroutine):
+                one.exporter._spawn = spawn
+                one.exporter.become(one.replacing("a", "b"))
+                spawn(coroutine)
+
+            one.exporter._spawn = late
+            await until(lambda: one.exporter._spawn == spawn and not one.exporter._tasks)
+            return [[one.history(0.0).version for one in of.values()] for of in (old, one.exporter.watch.states)]
+
+        old, new = live(tmp_path, scene)
+        assert {None, "0.9.9"} == set(old)
+        assert [None, None] == new
