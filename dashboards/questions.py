@@ -36,6 +36,14 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Where a fact about a server is from, in words; the later, the less is known."""
 _NO_SOURCE: Final = len(_SOURCES)
+_SPLITS: Final[Mapping[float, tuple[str, str]]] = {
+    UNKNOWN: ("unknown", NEUTRAL),
+    0: ("no split", GOOD),
+    0.5: ("waits", WARN),
+    1: ("two modes", BAD),
+    2: ("saturated", BAD),
+}
+"""What a queue is like, the worst last."""
 _STATES: Final = {"inert": ("inert", GOOD), "unmeasured": ("unmeasured", NEUTRAL), "clips": ("clips", BAD)}
 """What a ceiling does; of several fleets the last of these is the one to look at."""
 _SIGNS: Final[Mapping[str, str]] = {
@@ -59,8 +67,8 @@ def row() -> p.Row:
     """The questions in their order, and what fires."""
     panels = (
         (_largest_stage(), 7),
-        (_split(), 6),
-        (_capacity(), 11),
+        (_split(), 7),
+        (_capacity(), 10),
         (_ceiling(), 5),
         (_saturation(), 5),
         (_odd_one_out(), 5),
@@ -91,32 +99,37 @@ def _largest_stage() -> Any:
 
 
 def _split() -> Any:
-    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
+    low, high, factor, page = (
+        t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT, th.PAGE_IMPACT)
+    )
     return c.stat(
         3,
         "2. Is the queue split?",
         f"Two modes: {low:.0%} to {high:.0%} of the requests waited, and {factor:g} times as long as the rest or more. "
-        f"Saturated: more than {high:.0%} waited. The worst of the chosen ones. Unknown: too few requests, or no "
-        f"caller that reports. {reads(rc.LATE_RATIO, rc.SPLIT)}",
+        f"Saturated: more than {high:.0%} waited. Waits: no split, yet {low:.0%} or more waited and waiting is "
+        f"{page:.0%} of the time or more. The worst of the chosen ones. Unknown: too few requests, or no caller that "
+        "reports. "
+        f"{reads(rc.LATE_RATIO, rc.SPLIT, rc.IMPACT)}",
         "none",
         Query(_split_on(lb.SERVER), "in the servers", instant=True),
         Query(_split_on(lb.CALLER), "in front of them", instant=True),
-        mappings=[
-            state(UNKNOWN, "unknown", NEUTRAL),
-            state(0, "no split", GOOD),
-            state(1, "two modes", BAD),
-            state(2, "saturated", BAD),
-        ],
+        mappings=[state(code, *words) for code, words in _SPLITS.items()],
         named=True,
     )
 
 
 def _split_on(where: str) -> str:
-    late, split = select(rc.LATE_RATIO, where=where), select(rc.SPLIT, where=where)
-    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
-    bimodal = f"({late} >= bool {low:g}) * ({late} <= bool {high:g}) * ({split} >= bool {factor:g})"
-    saturated = f"2 * ({late} > bool {high:g})"
-    return _known(by("max", otherwise(f"{bimodal} + {saturated}", saturated)))
+    """The worst that is true of any queue on that side, as its code in `_SPLITS`."""
+    late, split, impact = (select(one, where=where) for one in (rc.LATE_RATIO, rc.SPLIT, rc.IMPACT))
+    some = f"{late} >= {th.BIMODAL_LATE_LOW.value:g}"
+    return _known(
+        otherwise(
+            f"max({late} > {th.BIMODAL_LATE_HIGH.value:g}) ^ 0 * 2",
+            f"max({some} and {split} >= {th.BIMODAL_SPLIT.value:g}) ^ 0",
+            f"max({some} and {impact} >= {th.PAGE_IMPACT.value:g}) ^ 0 * 0.5",
+            f"max({late}) * 0",
+        )
+    )
 
 
 def _known(verdict: str) -> str:

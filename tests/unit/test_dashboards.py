@@ -5,8 +5,8 @@ import pytest
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.boards import latency
-from dashboards.fields import Column, Query, coloured, column_override, state, steps
-from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from dashboards.fields import Column, Query, between, coloured, column_override, state, steps
+from dashboards.queries import by, otherwise, reads, reads_in, select, share_of, weighted_mean
 from tests.unit.board_queries import evaluated, panel_of, plain
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -97,6 +97,18 @@ def test_alternatives_are_tried_in_order():
 def test_description_names_the_series():
     """The sentence lists every series in code marks."""
     assert reads(rc.SPLIT, rc.WAVES) == f"Reads `{rc.SPLIT.name}`, `{rc.WAVES.name}`."
+
+
+def test_description_names_what_expressions_select():
+    """Every series that is selected, once and in order; functions, labels and variables are none."""
+    expr = "sum by (le) (rate(vllm:b_sum{x='$y'}[5m])) / on (z) a:b:c{} + a:b:c{le='1'} offset ${offset}s"
+    assert reads_in(expr, "tidegauge_d{}") == "Reads `a:b:c`, `tidegauge_d`, `vllm:b_sum`."
+
+
+def test_range_of_numbers_is_mapped_to_words():
+    """Any of them is shown by the same words."""
+    expected = {"type": "range", "options": {"from": 100, "to": 199, "result": {"text": "one", "color": "red"}}}
+    assert expected == between(100, 199, "one", "red")
 
 
 def test_thresholds_begin_at_null():
@@ -198,6 +210,19 @@ class TestBoard:
         assert options["renameByName"] == {"job": "job", "Value #A": "first", "Value #B": "second"}
         assert options["excludeByName"] == {"Time": True}
         assert all(target["instant"] and target["format"] == "table" for target in wide["targets"])
+
+    def test_only_column_goes_by_another_name(self):
+        """Grafana gives the values of a single query no letter: a column without a title is left out by that name."""
+        one = c.table(1, "One", "d", ("job",), [Column("", "up", "none")])
+        assert one.transformations[1]["options"]["excludeByName"] == {"Time": True, "Value": True}
+
+    def test_rows_can_have_an_order_of_their_own(self):
+        """A query that is not shown puts them in order, before the columns get their headings."""
+        one = c.table(1, "One", "d", ("job",), [Column("first", "up", "s")], order="rank")
+        merged, ordered, organised = one.transformations
+        assert ordered == {"id": "sortBy", "options": {"sort": [{"field": "Value #B"}]}}
+        assert organised["options"]["excludeByName"] == {"Time": True, "Value #B": True}
+        assert ("merge", "rank", []) == (merged["id"], one.targets[1].expr, one.options["sortBy"])
 
     def test_nothing_dead_is_left(self, board):
         """What grafanalib writes for Grafana of old is gone: no fields nobody reads, no nulls but threshold bases."""

@@ -65,6 +65,7 @@ class TestLargestStage:
 CALLER = {of(rc.LATE_RATIO, where="caller", fleet="f"): 0.45, of(rc.SPLIT, where="caller", fleet="f"): 12}
 
 
+COSTS = {of(rc.IMPACT, where="caller", fleet="f"): 0.1}
 SERVER = {of(rc.LATE_RATIO, where="server", **model("a")): 0.0}
 
 
@@ -80,6 +81,10 @@ class TestSplit:
                 ("saturated", BAD),
                 ("unknown", NEUTRAL),
             ),
+            ({**CALLER, of(rc.SPLIT, where="caller", fleet="f"): 9}, ("unknown", NEUTRAL), ("no split", GOOD)),
+            ({**CALLER, of(rc.SPLIT, where="caller", fleet="f"): 9, **COSTS}, ("unknown", NEUTRAL), ("waits", WARN)),
+            ({**CALLER, **COSTS}, ("unknown", NEUTRAL), ("two modes", BAD)),
+            ({**SERVER, of(rc.IMPACT, where="server", **model("a")): 0.5}, ("no split", GOOD), ("unknown", NEUTRAL)),
         ],
     )
     def test_says_on_which_side(self, tmp_path, series, server, caller):
