@@ -95,7 +95,9 @@ def _dashboards(add: _Add) -> None:
     push.add_argument("--ca-file", metavar="FILE", help="authorities that may sign Grafana's certificate, PEM")
     push.set_defaults(command=PUSH)
     for command in (render, push):
-        command.add_argument("--runbooks", metavar="URL", help="where the runbooks are, if not at the default address")
+        command.add_argument(
+            "--runbooks", type=_runbooks, metavar="URL", help="where the runbooks are, if not at the default address"
+        )
         command.add_argument(
             "--boards", metavar="DIR", help="the boards' files, where they are not found by themselves"
         )
@@ -117,3 +119,10 @@ def _interval(text: str) -> float:
     if value < _SHORTEST_INTERVAL:
         raise argparse.ArgumentTypeError(f"expected at least {_SHORTEST_INTERVAL} seconds, found {text!r}")
     return value
+
+
+def _runbooks(text: str) -> str:
+    """An address that links begin with: of any server, or a path of Grafana's own."""
+    if not text.startswith(("http://", "https://", "/")):
+        raise argparse.ArgumentTypeError(f"expected an address such as https://wiki.example/runbooks, found {text!r}")
+    return text.rstrip("/")

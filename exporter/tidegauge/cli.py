@@ -240,7 +240,7 @@ def _render_boards(arguments: argparse.Namespace) -> int:
 
 def _boards(arguments: argparse.Namespace) -> tuple[boards.Board, ...]:
     found, runbooks = boards.read(boards.folder(arguments.boards)), arguments.runbooks
-    return found if runbooks is None else tuple(boards.with_runbooks(one, runbooks.rstrip("/")) for one in found)
+    return found if runbooks is None else tuple(boards.with_runbooks(one, runbooks) for one in found)
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:

@@ -51,6 +51,8 @@ class TestReading:
         [
             ("{", "expected JSON, found: "),
             ("[" * 100_000, "expected JSON, found: "),
+            (json.dumps(BOARD | {"refresh": float("nan")}), "expected JSON, found: "),
+            (json.dumps(BOARD | {"title": "half \ud800"}), "expected JSON, found: "),
             ("[]", "expected a Grafana board, found other JSON"),
             (json.dumps({"uid": "u", "title": "T"}), "expected a Grafana board, found other JSON"),
             (json.dumps(BOARD | {"uid": None}), "expected a uid of 1 to 40 letters, digits, - and _, found 'None'"),
@@ -90,6 +92,21 @@ class TestRunbooks:
         assert BOARD | {"templating": {"list": [other, set_], "enable": True}} == made.content
         assert "a" == variable["query"]
 
+    @pytest.mark.parametrize("templating", [None, [], {}, {"list": None}, {"list": [1, {"name": "cut"}]}])
+    def test_board_without_the_constant_is_as_it_was(self, templating):
+        """One of one's own need not have it."""
+        board = Board("own.json", "own", "Own", BOARD | {"templating": templating})
+
+        assert board == boards.with_runbooks(board, "http://wiki/x")
+
+    @pytest.mark.parametrize("given", ["", "wiki.example/runbooks", "javascript:alert(1)"])
+    def test_what_no_link_can_begin_with(self, tmp_path, capsys, given):
+        """It is refused before anything is written."""
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(["dashboards", "render", "--runbooks", given, "-o", str(tmp_path / "new")])
+        assert f"expected an address such as https://wiki.example/runbooks, found {given!r}" in capsys.readouterr().err
+        assert not (tmp_path / "new").exists()
+
     def test_every_shipped_board_has_them(self, tmp_path):
         """And no other address of theirs is left in any file."""
         arguments = ["dashboards", "render", "--runbooks", "https://wiki.example/runbooks/", "-o", str(tmp_path)]
@@ -111,6 +128,15 @@ class TestConfigMaps:
         assert "1" == made["metadata"]["labels"]["grafana_dashboard"]
         assert ["tide_Own.json"] == list(made["data"])
         assert BOARD == json.loads(made["data"]["tide_Own.json"])
+
+    def test_two_boards_of_one_name(self):
+        """Kubernetes knows no capitals and no underscores: one would overwrite the other, so both are named."""
+        two = [Board(f"{uid}.json", uid, uid, {}) for uid in ("my_board", "My-board")]
+
+        with pytest.raises(
+            BoardsError, match=r"my_board\.json and My-board\.json would be one ConfigMap, dashboard-my-b"
+        ):
+            configmaps.configmaps(two)
 
     def test_a_board_beyond_what_kubectl_takes(self):
         """It is named with its size, before anyone applies it."""

@@ -62,14 +62,20 @@ def read(place: Path) -> tuple[Board, ...]:
 
 def with_runbooks(board: Board, url: str) -> Board:
     """The board with its links to runbooks leading to *url*: it holds their address as a constant variable."""
-    templating = board.content.get("templating", {})
-    variables = [
-        one | {"query": url, "current": one["current"] | {"text": url, "value": url}}
-        if one.get("name") == _RUNBOOKS
-        else one
-        for one in templating.get("list", [])
-    ]
+    templating = board.content.get("templating")
+    if not isinstance(templating, dict) or not isinstance(templating.get("list"), list):
+        return board
+    variables = [_leading(one, url) for one in templating["list"]]
     return attrs.evolve(board, content=board.content | {"templating": templating | {"list": variables}})
+
+
+def _leading(variable: Any, url: str) -> Any:
+    """The variable as it is, but for the one that the links to runbooks begin with."""
+    if not isinstance(variable, dict) or variable.get("name") != _RUNBOOKS:
+        return variable
+    current = variable.get("current")
+    known = current if isinstance(current, dict) else {}
+    return variable | {"query": url, "current": known | {"text": url, "value": url}}
 
 
 def as_json(board: Board) -> str:
@@ -80,6 +86,8 @@ def as_json(board: Board) -> str:
 def _board(path: Path) -> Board:
     try:
         content = json.loads(regular.read_text(path, _LARGEST))
+        # Python also reads NaN and half a character, which no JSON can be made of.
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
     except regular.UnreadableError as error:
         raise BoardsError(str(error)) from error
     except (ValueError, RecursionError) as error:

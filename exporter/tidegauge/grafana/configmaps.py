@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from tidegauge.grafana.boards import Board, Json
+from tidegauge.grafana.boards import Board, BoardsError, Json
 
 LABEL: Final = "grafana_dashboard"
 FOLDER: Final = "grafana_folder"
@@ -21,11 +21,20 @@ class TooLargeError(Exception):
 
 
 def configmaps(boards: Iterable[Board], folder: str = DEFAULT_FOLDER) -> list[Json]:
-    """A ConfigMap for each board, to be shown in *folder*. Raises TooLargeError."""
-    return [_configmap(board, folder) for board in boards]
+    """A ConfigMap for each board, to be shown in *folder*.
+
+    Raises TooLargeError, and BoardsError for two boards whose uids make one name.
+    """
+    made: dict[str, tuple[Board, Json]] = {}
+    for board in boards:
+        name = f"dashboard-{_NOT_IN_A_NAME.sub('-', board.uid.lower())}".rstrip("-")
+        if name in made:
+            raise BoardsError(f"{made[name][0].file} and {board.file} would be one ConfigMap, {name}")
+        made[name] = board, _configmap(board, name, folder)
+    return [one for _, one in made.values()]
 
 
-def _configmap(board: Board, folder: str) -> Json:
+def _configmap(board: Board, name: str, folder: str) -> Json:
     made = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -36,7 +45,7 @@ def _configmap(board: Board, folder: str) -> Json:
                 "app.kubernetes.io/name": "tidegauge",
                 LABEL: "1",
             },
-            "name": f"dashboard-{_NOT_IN_A_NAME.sub('-', board.uid.lower())}".rstrip("-"),
+            "name": name,
         },
         # The sidecar writes the keys of all ConfigMaps into one folder: the uid is a file name nobody else has.
         "data": {f"{board.uid}.json": json.dumps(board.content, ensure_ascii=False, separators=(",", ":"))},
