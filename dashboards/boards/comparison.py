@@ -146,7 +146,7 @@ def _loads() -> p.Row:
         "short",
         LOADS,
     )
-    return p.Row("Load, and each backend", 11, ((loads, 11), (_each(), 13)))
+    return p.Row("Load, and each backend", 11, ((loads, 10), (_each(), 14)))
 
 
 def _table(id_: int, title: str, description: str, unit: str, figures: Figures) -> Any:
@@ -187,14 +187,16 @@ def _each() -> Any:
     before, after = (w.each_mean(window) for window in WINDOWS)
     mean = tuple(Column(f"e2e {window.name}", w.each_mean(window), "s") for window in WINDOWS)
     hit = tuple(Column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit") for window in WINDOWS)
-    count = tuple(Column(f"served {window.name}", w.each_requests(window), "short") for window in WINDOWS)
+    count = tuple(Column(f"reqs {window.name}", w.each_requests(window), "short") for window in WINDOWS)
     return c.table(
         7,
         "Each backend, before and after",
-        f"A change that helps one backend and harms another is a matter of routing. {reads_in(after, hit[1].expr)}",
+        "Mean end-to-end time (e2e), prefix-cache hit and requests (reqs). A change that helps one backend and harms "
+        f"another is a matter of routing. {reads_in(after, hit[1].expr)}",
         (lb.BACKEND, lb.MODEL_NAME),
         [*mean, Column("change", _change(before, after), "percentunit"), *hit, *count],
         sort=("e2e after", True),
+        widths={"Backend": 140},
         links={"Backend": frame.on_backend(places.SKEW, "Against the others")},
         no_value=NO_BEFORE,
     )
