@@ -5,11 +5,13 @@ from tests.rules.promtool import ROOT
 from tidegauge import dcgm, vllm
 from tidegauge.demo import startup
 from tidegauge.demo.engine import Engine
+from tidegauge.demo.pages import PageWriter
 from tidegauge.demo.settings import CASE as SERVER
 from tidegauge.demo.simulate import Simulation, run_barriers
 from tidegauge.demo.workload import CASE as LENGTHS
 from tidegauge.demo.workload import Caller, roster
 from tidegauge.derive.settings import Settings
+from tidegauge.model import Pinned
 from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Healthy, Wait
 from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.parsing.logs import read_log
@@ -27,10 +29,15 @@ AWAY = 90
 """Seconds that a server of the demo is away between its two ceilings: long enough for its alert."""
 
 
-def watching(instances, interval, fleet=FLEET, callers=None, window=WINDOW):
-    """A watch over servers from BEGIN on."""
-    states = [BackendState(Backend(name, fleet), window, 3600.0, BEGIN) for name in instances]
-    return Watch(states, Settings(window=window), interval, callers or CallersState(window, 0.1, 5))
+SLOTS = {"a:8000": 8, "b:8000": 16}
+"""What the captured servers were started with."""
+
+
+def watching(instances, interval, fleet=FLEET):
+    """A watch over servers from BEGIN on, told by its configuration how many slots the captured ones have."""
+    backends = [Backend(name, fleet, Pinned(max_num_seqs=SLOTS.get(name))) for name in instances]
+    states = [BackendState(one, WINDOW, 3600.0, BEGIN) for one in backends]
+    return Watch(states, Settings(window=WINDOW), interval, CallersState(WINDOW, 0.1, 5))
 
 
 class Demo:
@@ -59,7 +66,14 @@ class Demo:
             for scrape in run_barriers(self.simulation, self.caller, barriers, poll=1.0):
                 self._tell()
                 yield Poll(scrape.ts, (A, B)[scrape.backend], scrape.page)
+            self._spoil()
             self.moments.append(int(self.simulation.now - BEGIN) // STEP * STEP + BEGIN)
+
+    def _spoil(self):
+        """One page with a line that is none, and one batch of a caller that comes too fast."""
+        self.watch.refused("rate")
+        page = PageWriter(self.simulation.fleet[0]).page()
+        self.watch.page(A, self.simulation.now, 0.01, f"{page}vllm:num_requests_running{{ broken\n")
 
     def _logged(self, name, engine):
         """The log of a start, as it would have been read."""
@@ -164,11 +178,23 @@ def _as_process(body, number):
 
 
 def gpus(names, at):
-    """DCGM's series of two GPUs on each server's host, of different load."""
+    """DCGM's series of two GPUs on each server's host, of different load; on some of them very different."""
     for number, name in enumerate(names):
         for gpu in (0, 1):
             own = {"Hostname": name.partition(":")[0], "gpu": str(gpu), "job": "dcgm"}
-            busy = 0.5 + number % 50 / 100 - gpu / 10
+            busy = 0.5 + number % 50 / 100 - gpu * (0.4 if number % 7 == 0 else 0.1)
             yield sample(dcgm.SM_ACTIVE, own, busy, at)
             yield sample(dcgm.DRAM_ACTIVE, own, busy / 2, at)
             yield sample(dcgm.GPU_UTIL, own, 100 * busy, at)
+
+
+HISTORIES = {
+    "demo": demo,
+    "uncapped": lambda: capture("uncapped"),
+    "two_engines": lambda: capture("two_engines"),
+    "aborts": lambda: capture("aborts"),
+    "restart": lambda: capture("restart"),
+    "tinykv": lambda: capture("tinykv"),
+    "tinykv, no exporter": lambda: capture("tinykv", exporter=False),
+    "hundred": hundred,
+}
