@@ -142,9 +142,9 @@ def caller_late(window: Window) -> str:
 
 
 def caller_p90(window: Window) -> str:
-    """p90 of the wait for the caller's slot, all callers together: their buckets are ours and alike."""
+    """p90 of the wait for the caller's slot, of all callers, whose buckets are alike; the edge where hardly any waited."""
     grown = by("sum", f"increase({window.range(buckets(ex.CALLER_WAIT))})", "le")
-    return f"histogram_quantile({P90:g}, {grown}) >= 0"
+    return f"clamp_min(histogram_quantile({P90:g}, {grown}) >= 0, {th.CALLER_EDGE_SECONDS.value:g})"
 
 
 def waves(late_share: str) -> str:

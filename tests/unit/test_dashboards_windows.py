@@ -92,7 +92,7 @@ class TestFigures:
         }
         assert [0.45, 0] == self.figure(tmp_path, series, w.caller_late)
         assert [0.8, 0.01] == self.figure(tmp_path, series, w.caller_mean)
-        assert [1.578, 0.09] == self.figure(tmp_path, series, w.caller_p90)
+        assert [1.578, 0.1] == self.figure(tmp_path, series, w.caller_p90)
 
     def test_skew_is_within_a_fleet(self, tmp_path):
         """The case's 2.70 and 1.05; a slower backend of another fleet is not held against them, nor a quiet one."""

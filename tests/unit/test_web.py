@@ -312,9 +312,7 @@ class TestRunbooks:
         assert b"Rule: alerts/x." in body
         assert b"&lt;b&gt;See" in body
 
-    @pytest.mark.parametrize(
-        "path", ["VllmThree.md", "..%2f..%2fREADME.md", "VllmOne"]
-    )
+    @pytest.mark.parametrize("path", ["VllmThree.md", "..%2f..%2fREADME.md", "VllmOne"])
     def test_nothing_else_is_served(self, path):
         """A name that is no alert's gives 404, whatever file it might name."""
         status, _, _ = get(f"/runbooks/{path}")
