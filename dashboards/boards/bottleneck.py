@@ -351,7 +351,7 @@ def _all() -> p.Row:
 def _counted_over_time() -> object:
     return c.graph(
         14,
-        "Backends at each level",
+        "Backends at each level, over time",
         f"Stacked, they make up all backends that are known. {reads(rc.BOTTLENECK)}",
         "none",
         _counts(instant=False),
