@@ -268,6 +268,17 @@ RELOADS = Group(
     ],
 )
 
+RELOAD_HOLD = Group(
+    "a refusal is told after a whole minute beyond the window; no sample is on its edge, where generations differ",
+    loaded("t1:10011", "1x4 0x20", "1795000000x25"),
+    alerts=[
+        Alert("just_short", RELOAD, 8.5),
+        Alert("fires", RELOAD, 9, [refused("t1:10011", "2026-11-18 11:06:40 +0000 UTC")]),
+    ],
+    step=40,
+    every=30,
+)
+
 RELOADED = Group(
     "a file that could be used, or a restart, which finds one, ends it with the next scrape",
     [*loaded("t1:10011", "1x4 0x18 1x6", "1795000000x23 1795000720x6"), up("t1:10011", "1x30", "tidegauge")],
@@ -291,5 +302,6 @@ GROUPS = [
     EXPORTER_VANISHED,
     EXPORTER_BLIP,
     RELOADS,
+    RELOAD_HOLD,
     RELOADED,
 ]
