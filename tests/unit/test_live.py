@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 
 import pytest
 from aiohttp import web
@@ -187,6 +188,39 @@ class TestRecording:
 
         assert (0, True) == (code, pages > 0)
         assert [f"writing {path} for 0.2 s: pages of {url}/metrics", f"done with {path}: {pages} pages"] == said
+
+    @pytest.mark.parametrize(
+        ("put", "more", "says"),
+        [
+            (lambda path: path.symlink_to("nowhere"), (), "expected no such file, found one: --force writes over it"),
+            (os.mkfifo, ("--force",), "expected a capture to write over, found no regular file"),
+            (os.mkdir, ("--force",), "expected a capture to write over, found no regular file"),
+        ],
+    )
+    def test_what_is_no_capture_is_never_written_over(self, tmp_path, capsys, put, more, says):
+        """A pipe would be waited for until somebody reads it."""
+        path = tmp_path / "a.scrapes.gz"
+        put(path)
+
+        assert 1 == cli.main(["record", "--backend", "a=http://127.0.0.1:9", "--out", str(tmp_path), *more])
+        assert f"tidegauge: {path}: {says}\n" == capsys.readouterr().err
+
+    def test_what_is_written_is_a_capture_at_any_time(self, tmp_path):
+        """The program may be killed, or its machine: the pages before the one that is being asked for are there."""
+        path, count, found = tmp_path / "a.scrapes.gz", counting(30), []
+
+        async def answer(request):
+            found.append(sum(one.body is not None for one in captures.read(path)) if found else 0)
+            return await count(request)
+
+        async def run():
+            async with serving(answer) as url:
+                arguments = ["record", "--backend", f"a={url}", "--for", "0.5", "--interval", "0.1"]
+                return await asyncio.to_thread(cli.main, [*arguments, "--out", str(tmp_path)])
+
+        assert 0 == asyncio.run(run())
+        # The last page of a file that is cut short may itself be cut.
+        assert [0, *range(len(found) - 1)] == found
 
     def test_two_backends_of_one_name_are_refused(self, tmp_path, capsys):
         """Their pages would end up in one file."""

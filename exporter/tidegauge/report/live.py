@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import inf
@@ -112,13 +113,14 @@ async def record(
         streams = _opened(files, paths, force=force)
         for one in backends:
             _LOG.info("writing %s for %g s: pages of %s", paths[one.name], seconds, shown(one.url))
-            # Also where it is interrupted: what was written until then is a capture.
+            # Also where it is interrupted.
             closed.callback(lambda path: _LOG.info("done with %s: %s pages", path, pages[path]), paths[one.name])
         async with open_session(len(backends)) as session:
             while (begun := clock.now()) < end:
                 outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
                 for one, outcome in zip(backends, outcomes, strict=True):
                     captures.write(streams[one.name], outcome)
+                    streams[one.name].flush()  # whatever ends this process, what was written until then is a capture
                     complaints.tell(one.name, outcome.message if isinstance(outcome, Failed) else "")
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
                 await clock.sleep(max(begun + interval - clock.now(), 0.0))
@@ -128,8 +130,11 @@ async def record(
 def _opened(files: ExitStack, paths: Mapping[str, Path], *, force: bool) -> dict[str, IO[str]]:
     """The files by name, open for writing: none is touched if any is there already and must not be written over."""
     for path in paths.values():
-        if path.exists() and not force:
+        if os.path.lexists(path) and not force:
             raise FileExistsError(f"{path}: expected no such file, found one: --force writes over it")
+        if path.exists() and not path.is_file():
+            # A pipe would be waited for, a device written to.
+            raise FileExistsError(f"{path}: expected a capture to write over, found no regular file")
     for path in paths.values():
         path.parent.mkdir(parents=True, exist_ok=True)
     how: Literal["wt", "xt"] = "wt" if force else "xt"
