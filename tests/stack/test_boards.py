@@ -38,6 +38,7 @@ EMPTY = {
 
 UNSEEN = {
     'cause="deferred"': "no captured server waited for remote KV, a grammar or an adapter",
+    'level="scheduling", backend': "no history ends while requests wait beside idle GPUs",
     'level="compute", backend': "no history has busy GPUs beside slow tokens",
     'level="false_compute", backend': "no history has busy GPUs beside slow tokens",
     "model:slo_target_seconds:asked": "the targets that are judged are those that are asked for",
@@ -153,7 +154,7 @@ class TestData:
     def test_every_query_gives_something_somewhere(self, load):
         """Each query has data on one history at least, but for those on the list; what is listed gives nothing."""
         silent = {
-            (name, panel["title"], target["refId"]): (made, target)
+            (name, panel["id"], target["refId"]): (made, target)
             for name, made in GENERATED.items()
             for panel, target in queries(made)
         }
