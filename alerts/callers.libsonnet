@@ -17,7 +17,7 @@ local recorded = catalogue.recorded;
 
   prometheusAlerts+:: {
     groups+: [{
-      name: 'tidegauge-caller-alerts',
+      name: 'tidegauge-callers-alerts',
       rules: [
         a.warning(
           'VllmCallerCeilingClips',

@@ -11,7 +11,7 @@ local recorded = catalogue.recorded;
 
   prometheusAlerts+:: {
     groups+: [{
-      name: 'tidegauge-cause-alerts',
+      name: 'tidegauge-causes-alerts',
       rules: [
         a.warning(
           'VllmPrefillBudgetBound',

@@ -26,7 +26,7 @@ local model = ['backend', 'model_name'];
 
   prometheusAlerts+:: {
     groups+: [{
-      name: 'tidegauge-request-alerts',
+      name: 'tidegauge-requests-alerts',
       rules: [
         a.critical(
           'VllmAdmissionRejections',

@@ -102,12 +102,14 @@ def test_scrape_labels_never_leak():
             assert {"instance", "job"}.isdisjoint(BY_NAME[rule["record"]].labels)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "recording_rules").glob("*.libsonnet")), ids=lambda path: path.stem)
-def test_group_is_called_as_its_file(path):
+@pytest.mark.parametrize(("folder", "ending"), [("recording_rules", ""), ("alerts", "-alerts")])
+def test_group_is_called_as_its_file(folder, ending):
     """A slow group in Prometheus's own metrics leads to its source; a second one in a file has a name of its own."""
-    named = re.findall(r"name: 'tidegauge-([a-z]+)'", path.read_text(encoding="utf-8"))
+    sources = sorted((ROOT / folder).glob("*.libsonnet"))
+    found = [re.findall(r"name: 'tidegauge-([a-z-]+)'", path.read_text(encoding="utf-8")) for path in sources]
+    named = [name for names in found for name in names]
 
-    assert path.stem == named[0]
+    assert [f"{path.stem}{ending}" for path in sources] == [names[0] for names in found]
     assert {f"tidegauge-{name}" for name in named} <= {group["name"] for group in committed()["groups"]}
 
 
