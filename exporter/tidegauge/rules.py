@@ -14,11 +14,13 @@ from typing import Any, Final, Literal
 import yaml
 
 from tidegauge import shipped
+from tidegauge.sources import regular
 
 Format = Literal["prometheus", "kubernetes"]
 Overrides = Mapping[str, Any]
 
 ENTRY: Final = "mixin/mixin.libsonnet"
+_LONGEST: Final = 1024 * 1024
 _SEGMENT: Final = re.compile(r'"([^"]+)"|([^".=]+)')
 
 
@@ -58,9 +60,10 @@ def settings(assignments: Sequence[str], file: str | None = None) -> Overrides:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RulesError(f"{file}: cannot be read: {error}") from error
+        text = regular.read_text(file, _LONGEST)
+    except regular.UnreadableError as error:
+        raise RulesError(str(error)) from error
+    content = _value(text, str(file))
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -77,10 +80,19 @@ def _assigned(assignment: str) -> tuple[list[str], Any]:
             break
     if not parts or assignment[at - 1 : at] != "=":
         raise RulesError(f"--set {assignment}: expected KEY=VALUE, with the key's parts joined by dots")
+    return parts, _value(assignment[at:], f"--set {assignment}")
+
+
+def _value(text: str, where: str) -> Any:
+    """What a YAML text says; raises RulesError, naming *where* it stands, for what is no YAML or no setting can be."""
     try:
-        return parts, yaml.safe_load(assignment[at:])
-    except yaml.YAMLError as error:
-        raise RulesError(f"--set {assignment}: the value is not YAML: {error}") from error
+        value = yaml.safe_load(text)
+        # Dates, bytes and infinities are YAML, but nothing that jsonnet knows.
+        json.dumps(value, allow_nan=False)
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        found = " ".join(str(error).split())
+        raise RulesError(f"{where}: expected YAML of texts, numbers and settings, found: {found}") from error
+    return value
 
 
 def render(root: Path, overrides: Overrides, kind: Format = "prometheus") -> dict[str, str]:

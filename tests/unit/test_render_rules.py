@@ -57,7 +57,16 @@ class TestSettings:
 
         assert {"backendLabel": "pod", "slo": {"ttft": {"seconds": 5, "objective": 0.9}}} == found
 
-    @pytest.mark.parametrize(("content", "message"), [("- a", "expected settings"), ("a: [", "cannot be read")])
+    @pytest.mark.parametrize(
+        "value", ["[", "2001-01-01", "2001-99-99", ".inf", "!!binary aGk=", "&a [*a]", "[" * 5000, "9" * 5000]
+    )
+    def test_what_no_setting_can_be_is_refused(self, value):
+        """YAML knows dates, bytes, infinities and circles; jsonnet does not."""
+        with pytest.raises(RulesError, match="expected YAML of texts, numbers and settings, found: ") as raised:
+            settings([f"gpu.busy={value}"])
+        assert str(raised.value).startswith(f"--set gpu.busy={value}: ")
+
+    @pytest.mark.parametrize(("content", "message"), [("- a", "expected settings"), ("a: [", "expected YAML")])
     def test_a_file_that_is_no_settings_is_named(self, content, message, tmp_path):
         """The message begins with the file."""
         (tmp_path / "own.yml").write_text(content)
@@ -65,6 +74,11 @@ class TestSettings:
         with pytest.raises(RulesError, match=message) as raised:
             settings([], str(tmp_path / "own.yml"))
         assert str(raised.value).startswith(str(tmp_path / "own.yml"))
+
+    def test_a_file_without_end_is_not_read(self):
+        """Nor is anything but a regular one."""
+        with pytest.raises(RulesError, match="/dev/zero: cannot be read: expected a regular file, found a device"):
+            settings([], "/dev/zero")
 
     def test_an_empty_file_asks_for_the_defaults(self, tmp_path):
         """A file of comments is a file."""
