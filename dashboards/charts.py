@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from dashboards.fields import NEUTRAL, Column, Json, Query, column_override, override, steps
+from dashboards.fields import NEUTRAL, Column, Json, Panel, Query, column_override, override, steps
 from dashboards.panels import panel, targets
 from tidegauge.catalogue import labels as lb
 
@@ -43,7 +43,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     legend: Literal["table", "side", "list", "none"] = "table",
     decimals: int | None = None,
     no_value: str = NOTHING,
-) -> Any:
+) -> Panel:
     """Lines over time; `stack` is none, normal or percent; `marks` are thresholds drawn as dashed lines.
 
     On a log scale give no lower limit of 0. `stepped` is for whole numbers that change at once, such as a ceiling. A
@@ -90,7 +90,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
 
 def heatmap(  # noqa: PLR0913  # a panel has this many independent properties
     id_: int, title: str, description: str, unit: str, query: Query, *, no_value: str = NOTHING
-) -> Any:
+) -> Panel:
     """A histogram over time, from a query that gives the increase of each bucket by `le`: the server's own buckets."""
     options = {
         "calculate": False,
@@ -133,7 +133,7 @@ def timeline(  # noqa: PLR0913  # a panel has this many independent properties
     *,
     unit: str = "none",
     no_value: str = NOTHING,
-) -> Any:
+) -> Panel:
     """One bar per series whose colour and text say the state that its number stands for."""
     defaults = {
         "unit": unit,
@@ -170,7 +170,7 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
     decimals: int | None = None,
     colour: Literal["value", "background"] = "value",
     no_value: str = NOTHING,
-) -> Any:
+) -> Panel:
     """The last value of each query, large; `named` shows the series' name with it, `colour` what the thresholds paint.
 
     What is painted when there is no value is the thresholds' base: give it no colour that means good.
@@ -213,7 +213,7 @@ def bars(  # noqa: PLR0913  # a panel has this many independent properties
     overrides: Sequence[Json] = (),
     limits: tuple[float, float | None] = (0, 1),
     no_value: str = NOTHING,
-) -> Any:
+) -> Panel:
     """One horizontal bar per series, by its last value."""
     low, high = limits
     defaults = {
@@ -257,7 +257,7 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
     links: Mapping[str, Json] | None = None,
     widths: Mapping[str, int] | None = None,
     no_value: str = NOTHING,
-) -> Any:
+) -> Panel:
     """One row per combination of the `keys` labels, one column per query; a column without a title is not shown.
 
     `sort` is a heading and whether the largest comes first, by default the first key. `order` is a query instead, whose
@@ -306,6 +306,6 @@ def _value_fields(count: int) -> list[str]:
     return ["Value"] if count == 1 else [f"Value #{letter}" for letter in ascii_uppercase[:count]]
 
 
-def text(id_: int, title: str, description: str, content: str) -> Any:
+def text(id_: int, title: str, description: str, content: str) -> Panel:
     """A note in Markdown."""
     return panel("text", id_, title, description, options={"mode": "markdown", "content": content})

@@ -11,7 +11,7 @@ import attrs
 
 from dashboards import windows as w
 from dashboards.fields import GOOD, NEUTRAL, WARN, Json, between, state
-from dashboards.queries import by, native, otherwise, select
+from dashboards.queries import ON_BACKEND, by, native, otherwise, select
 from dashboards.windows import AFTER, BEFORE, WINDOWS, Window
 from tidegauge import vllm
 from tidegauge.catalogue import Series
@@ -28,7 +28,6 @@ SAME, UNKNOWN, MOVED = 0, 1, 100
 """Told apart in their sum, as long as there are fewer than a hundred confounders."""
 TOO_FEW: Final = 10_000
 OVERLAP: Final = 20_000
-_ON_BACKEND: Final = f"on ({lb.BACKEND})"
 _TOLD: Final = "~" + "|".join(one for one in lb.FACT_SOURCES if one != "observed")
 """What was observed is a lower bound that follows the load: a change of it is none of the configuration."""
 
@@ -55,8 +54,8 @@ def _fact(title: str, series: Series) -> Confounder:
         """The fact of each server, the least or the most of the window."""
         return by("max", f"{which}_over_time({window.range(select(series, source=_TOLD))})", lb.BACKEND)
 
-    more = f"{each(AFTER, 'max')} > {_ON_BACKEND} ({1 + TOLERANCE:g} * {each(BEFORE)})"
-    less = f"{each(AFTER)} < {_ON_BACKEND} ({1 - TOLERANCE:g} * {each(BEFORE, 'max')})"
+    more = f"{each(AFTER, 'max')} > {ON_BACKEND} ({1 + TOLERANCE:g} * {each(BEFORE)})"
+    less = f"{each(AFTER)} < {ON_BACKEND} ({1 - TOLERANCE:g} * {each(BEFORE, 'max')})"
     return Confounder(
         title, lambda window: f"sum({each(window)})", _judged(f"count({otherwise(more, less)}) ^ 0", each)
     )
@@ -69,7 +68,7 @@ def _versions() -> Confounder:
 
     def others(here: str, there: str) -> str:
         """What servers that are in both windows run here and not there."""
-        return f"(({here}) unless ({there})) and {_ON_BACKEND} ({there})"
+        return f"(({here}) unless ({there})) and {ON_BACKEND} ({there})"
 
     before, after = (each(window) for window in WINDOWS)
     moved = f"count({otherwise(others(after, before), others(before, after))}) ^ 0"
@@ -82,7 +81,7 @@ def _judged(moved: str, each: Callable[[Window], str]) -> str:
     """1 where moved; else 0 if the fact is known of every server in both windows, else nothing."""
     unknown = " or ".join(
         f"({by('group', f'last_over_time({window.range(select(rc.FLEET_MEMBER))})', lb.BACKEND)} "
-        f"unless {_ON_BACKEND} {each(window)})"
+        f"unless {ON_BACKEND} {each(window)})"
         for window in WINDOWS
     )
     known = f"(count({each(BEFORE)}) + count({each(AFTER)})) * 0"

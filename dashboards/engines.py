@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.fields import Query, override_all
+from dashboards.fields import UNFILLED, Panel, Query
 from dashboards.outliers import DRAWN
-from dashboards.queries import FILTERS, NATIVE, native
+from dashboards.queries import AT_END, FILTERS, NATIVE, native
 from tidegauge import vllm
 from tidegauge.catalogue import labels as lb
 
@@ -38,9 +38,9 @@ def row(first: int) -> p.Row:
     return p.Row(title, 9, tuple((one, 8) for one in panels), folded=True)
 
 
-def _graph(id_: int, title: str, unit: str, family: str) -> Any:
+def _graph(id_: int, title: str, unit: str, family: str) -> Panel:
     now = native(f"vllm:{family}%s", *_CHOSEN)
-    mean = native(f"avg_over_time(vllm:{family}%s[$__range] @ end())", *_CHOSEN)
+    mean = native(f"avg_over_time(vllm:{family}%s{AT_END})", *_CHOSEN)
     return c.graph(
         id_,
         title,
@@ -49,7 +49,7 @@ def _graph(id_: int, title: str, unit: str, family: str) -> Any:
         f"`vllm:{family}`, vLLM's own series.",
         unit,
         [Query(f"({now}) and on ({', '.join(_RANK)}) topk({DRAWN}, {mean})", "{{instance}} {{pod}} rank {{engine}}")],
-        overrides=[override_all(".", custom__fillOpacity=0)],
+        overrides=[UNFILLED],
         limits=(0, 1 if unit == "percentunit" else None),
         legend="list",
         no_value="no server reports",

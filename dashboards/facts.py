@@ -6,14 +6,13 @@ A fact has a `source`. In a table it is a word in a column of its own; `observed
 from collections.abc import Mapping
 from typing import Final
 
-from dashboards.fields import NEUTRAL, WARN, Column, state
-from dashboards.queries import by, otherwise, select
+from dashboards.fields import NEUTRAL, PLAIN, WARN, Column, state
+from dashboards.queries import ON_BACKEND, by, otherwise, per_backend, select
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-PLAIN: Final = "transparent"
 SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "config": ("configured", PLAIN),
     "metrics": ("metrics", PLAIN),
@@ -27,19 +26,18 @@ DOUBT: Final = "KV capacity"
 DISPUTED, UNKNOWN, UNTOLD = 1, 2, 3
 NO_EXPORTER: Final = "no exporter: not known"
 
-_BACKEND: Final = f"on ({lb.BACKEND})"
 _MEMBERS: Final = by("group", select(rc.FLEET_MEMBER), lb.BACKEND)
 
 
 def of_members(expr: str) -> str:
     """The values of the backends that serve one of the chosen models in one of the chosen fleets."""
-    return f"({expr}) and {_BACKEND} {select(rc.FLEET_MEMBER)}"
+    return f"({expr}) and {ON_BACKEND} {select(rc.FLEET_MEMBER)}"
 
 
 def columns(fact: Series, title: str, unit: str, origin: str) -> tuple[Column, Column]:
     """The fact and, under the heading *origin*, where it is from."""
     return (
-        Column(title, of_members(f"round({by('max', select(fact), lb.BACKEND)})"), unit),
+        Column(title, of_members(f"round({per_backend(fact)})"), unit),
         Column(
             origin,
             of_members(otherwise(by("max", _places(fact), lb.BACKEND), f"{_MEMBERS} * {len(SOURCES)}")),
@@ -56,7 +54,7 @@ def _places(fact: Series) -> str:
 
 def doubt() -> Column:
     """Whether the KV capacity of each backend is known for sure; if not, whether an exporter polls it at all."""
-    disputed = by("max", select(ex.KV_DISAGREE), lb.BACKEND)
+    disputed = per_backend(ex.KV_DISAGREE)
     known = f"{select(rc.KV_CAPACITY)} * 0"
     polled = f"({select(rc.BACKEND_COVERED)} == 1) * {UNKNOWN}"
     words = (

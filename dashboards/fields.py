@@ -6,6 +6,8 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 Json: TypeAlias = dict[str, Any]
+Panel: TypeAlias = Any
+"""A panel of grafanalib, which has no types."""
 
 # Okabe and Ito's palette: told apart with every kind of colour blindness. A stage keeps its colour on every board.
 ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
@@ -28,6 +30,10 @@ CAUSE_COLOURS: Final = {
     "unknown": GREY,
 }
 GOOD, WARN, BAD, NEUTRAL = BLUE, ORANGE, VERMILION, GREY
+PLAIN: Final = "transparent"
+"""Of a cell that says nothing but its value."""
+TIMES: Final = "suffix:x"
+PER_MINUTE: Final = "suffix: /min"
 
 
 @attrs.frozen
@@ -59,6 +65,26 @@ def steps(*pairs: tuple[float | None, str]) -> Json:
     return {"mode": "absolute", "steps": [{"value": bound, "color": colour} for bound, colour in pairs]}
 
 
+def marks(*pairs: tuple[float, str]) -> Json:
+    """Thresholds to draw as dashed lines: nothing below the first."""
+    return steps((None, PLAIN), *pairs)
+
+
+def past(bound: float, colour: str) -> tuple[tuple[float | None, str], ...]:
+    """Steps of a column whose cells are painted from the bound on."""
+    return ((None, PLAIN), (bound, colour))
+
+
+def counted(colour: str) -> Json:
+    """Thresholds of a number of faults: none is good, any has the colour, not known is grey."""
+    return steps((None, NEUTRAL), (0, GOOD), (1, colour))
+
+
+def fixed(colour: str) -> Json:
+    """A colour that does not depend on the value."""
+    return {"mode": "fixed", "fixedColor": colour}
+
+
 def override(field: str, **properties: Any) -> Json:
     """Field configuration for the series of that name; a keyword's double underscore is a dot in the property's id."""
     return {
@@ -72,11 +98,16 @@ def override_all(pattern: str, **properties: Any) -> Json:
     return {**override("", **properties), "matcher": {"id": "byRegexp", "options": f"/{pattern}/"}}
 
 
+def painted(pattern: str, colour: str) -> Json:
+    """One fixed colour for every series whose name the regular expression finds."""
+    return override_all(pattern, color=fixed(colour))
+
+
 def dashed(pattern: str, colour: str) -> Json:
     """Series that say where something ought to be rather than where it is: targets, ceilings, objectives."""
     return override_all(
         pattern,
-        color={"mode": "fixed", "fixedColor": colour},
+        color=fixed(colour),
         custom__lineStyle={"fill": "dash", "dash": [10, 8]},
         custom__fillOpacity=0,
     )
@@ -84,7 +115,7 @@ def dashed(pattern: str, colour: str) -> Json:
 
 def coloured(colours: Mapping[str, str]) -> list[Json]:
     """One fixed colour per series name."""
-    return [override(name, color={"mode": "fixed", "fixedColor": colour}) for name, colour in colours.items()]
+    return [override(name, color=fixed(colour)) for name, colour in colours.items()]
 
 
 def state(value: float, text: str, colour: str) -> Json:
@@ -95,6 +126,10 @@ def state(value: float, text: str, colour: str) -> Json:
 def between(low: float, high: float, text: str, colour: str) -> Json:
     """What to show instead of any number from *low* to *high*."""
     return {"type": "range", "options": {"from": low, "to": high, "result": {"text": text, "color": colour}}}
+
+
+UNFILLED: Final = override_all(".", custom__fillOpacity=0)
+"""Fills of ten lines that lie close together make one dark area."""
 
 
 def data_link(title: str, url: str) -> Json:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.fields import BLUE, VERMILION, Column, Json, data_link
+from dashboards.fields import BLUE, VERMILION, Column, Json, Panel, data_link
 from dashboards.queries import FILTERS
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
@@ -80,7 +80,7 @@ def on_backend(which: Board, title: str) -> Json:
     return data_link(title, f"{address(which)}?{chosen}")
 
 
-def alerts(id_: int, *names: str) -> Any:
+def alerts(id_: int, *names: str) -> Panel:
     """The firing alerts of these names (all of ours without any), each with its runbook."""
     chosen = f'alertname=~"{"|".join(names)}"' if names else OURS
     return c.table(

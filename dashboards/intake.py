@@ -13,19 +13,24 @@ from dashboards.fields import (
     GOOD,
     GREY,
     ORANGE,
+    PER_MINUTE,
     PURPLE,
     SKY,
+    UNFILLED,
     VERMILION,
     WARN,
     Column,
+    Panel,
     Query,
     coloured,
     dashed,
+    fixed,
+    marks,
     override_all,
+    past,
     state,
-    steps,
 )
-from dashboards.queries import by, otherwise, reads, select
+from dashboards.queries import AT_END, RANGE, STEP, by, otherwise, per_backend, reads, select
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -34,7 +39,6 @@ NO_EXPORTER: Final = "no exporter"
 NOT_TOLD: Final = "no exporter tells"
 NO_CALLER: Final = "no caller reports"
 NEVER: Final = "none since the exporter started, or no exporter"
-PER_MINUTE: Final = "suffix: /min"
 LINES: Final = {"parsed": BLUE, "ignored": GREY, "dropped": VERMILION}
 EVENTS: Final = {
     "accepted": BLUE,
@@ -44,10 +48,7 @@ EVENTS: Final = {
     "abandoned": VERMILION,
 }
 
-_POLLED: Final = by("max", select(ex.BACKEND_UP), lb.BACKEND)
-_RATE: Final = "[$__rate_interval]"
-_RANGE: Final = "[$__range]"
-_LINES: Final = override_all(".", custom__fillOpacity=0)
+_POLLED: Final = per_backend(ex.BACKEND_UP)
 
 
 def polls() -> p.Row:
@@ -55,7 +56,7 @@ def polls() -> p.Row:
     return p.Row("Polls", 8, ((_reached(), 8), (_failures(), 8), (_duration(), 8)))
 
 
-def _reached() -> object:
+def _reached() -> Panel:
     return c.graph(
         8,
         "Backends polled",
@@ -66,11 +67,9 @@ def _reached() -> object:
         [
             Query(by("max", select(ex.BACKENDS_CONFIGURED)), "configured"),
             Query(by("sum", _POLLED), "up"),
-            Query(
-                by("sum", f"{by('max', select(ex.BACKEND_DISTINCT), lb.BACKEND)} * ({_POLLED} > 0)"), "up and distinct"
-            ),
+            Query(by("sum", f"{per_backend(ex.BACKEND_DISTINCT)} * ({_POLLED} > 0)"), "up and distinct"),
         ],
-        overrides=[_LINES, *coloured({"up": BLUE, "up and distinct": ORANGE}), dashed("^configured$", GREY)],
+        overrides=[UNFILLED, *coloured({"up": BLUE, "up and distinct": ORANGE}), dashed("^configured$", GREY)],
         stepped=True,
         legend="list",
         decimals=0,
@@ -78,9 +77,9 @@ def _reached() -> object:
     )
 
 
-def _failures() -> object:
+def _failures() -> Panel:
     polls = f"sum(1 / {by('min', select(ex.POLL_INTERVAL), lb.BACKEND)})"
-    failed = by("sum", f"rate({select(ex.SCRAPE_FAILURES)}{_RATE})", lb.REASON)
+    failed = by("sum", f"rate({select(ex.SCRAPE_FAILURES)}{STEP})", lb.REASON)
     return c.graph(
         10,
         "Polls that failed, by reason",
@@ -95,10 +94,10 @@ def _failures() -> object:
     )
 
 
-def _duration() -> object:
-    share = f"({by('max', select(ex.SCRAPE_DURATION), lb.BACKEND)} / {by('min', select(ex.POLL_INTERVAL), lb.BACKEND)})"
+def _duration() -> Panel:
+    share = f"({per_backend(ex.SCRAPE_DURATION)} / {by('min', select(ex.POLL_INTERVAL), lb.BACKEND)})"
     mean = " / ".join(
-        by(op, f"avg_over_time({select(series)}{_RANGE} @ end())", lb.BACKEND)
+        by(op, f"avg_over_time({select(series)}{AT_END})", lb.BACKEND)
         for op, series in (("max", ex.SCRAPE_DURATION), ("min", ex.POLL_INTERVAL))
     )
     return c.graph(
@@ -112,8 +111,8 @@ def _duration() -> object:
             Query(f"quantile(0.5, {share})", "median"),
             Query(f"{share} and on ({lb.BACKEND}) topk({outliers.DRAWN}, {mean})", "{{backend}}"),
         ],
-        overrides=[_LINES, override_all("^median$", color={"mode": "fixed", "fixedColor": GREY}, custom__lineWidth=6)],
-        marks=steps((None, "transparent"), (1, VERMILION)),
+        overrides=[UNFILLED, override_all("^median$", color=fixed(GREY), custom__lineWidth=6)],
+        marks=marks((1, VERMILION)),
         legend="list",
         no_value=NOT_TOLD,
     )
@@ -125,10 +124,10 @@ def reading() -> p.Row:
 
 
 def _per_minute(series: Series, *labels: str) -> str:
-    return f"60 * {by('sum', f'rate({select(series)}{_RATE})', *labels)}"
+    return f"60 * {by('sum', f'rate({select(series)}{STEP})', *labels)}"
 
 
-def _faults() -> object:
+def _faults() -> Panel:
     return c.graph(
         12,
         "Faults in pages",
@@ -142,7 +141,7 @@ def _faults() -> object:
     )
 
 
-def _lines() -> object:
+def _lines() -> Panel:
     return c.graph(
         13,
         "Lines of startup logs",
@@ -156,7 +155,7 @@ def _lines() -> object:
     )
 
 
-def _dropped() -> object:
+def _dropped() -> Panel:
     return c.graph(
         14,
         "Intervals dropped, restarts",
@@ -179,7 +178,7 @@ def callers() -> p.Row:
     return p.Row("Callers and limiters: what they told the exporter", 8, panels, folded=True)
 
 
-def _events() -> object:
+def _events() -> Panel:
     return c.graph(
         15,
         "Events of callers",
@@ -193,7 +192,7 @@ def _events() -> object:
     )
 
 
-def _refused() -> object:
+def _refused() -> Panel:
     return c.graph(
         16,
         "Batches refused, conflicts",
@@ -210,7 +209,7 @@ def _refused() -> object:
     )
 
 
-def _limiter_lines() -> object:
+def _limiter_lines() -> Panel:
     return c.graph(
         17,
         "Lines of limiters' logs",
@@ -224,14 +223,14 @@ def _limiter_lines() -> object:
     )
 
 
-def _fleets() -> object:
+def _fleets() -> Panel:
     readable = by("max", select(ex.LIMITER_LOG_UP), lb.FLEET)
-    conflicts = by("sum", f"increase({select(ex.CALLER_CONFLICTS)}{_RANGE})", lb.FLEET)
+    conflicts = by("sum", f"increase({select(ex.CALLER_CONFLICTS)}{RANGE})", lb.FLEET)
     heard = otherwise(select(ex.CALLER_EVENTS), select(ex.LIMITER_LOG_LINES))
     columns = [
         Column("", by("group", heard, lb.FLEET), "none"),
         Column("limiter log", readable, "none", mappings=(state(1, "read", GOOD), state(0, "unreadable", WARN))),
-        Column("conflicts", conflicts, "short", ((None, "transparent"), (0.5, WARN))),
+        Column("conflicts", conflicts, "short", past(0.5, WARN)),
     ]
     return c.table(
         18,

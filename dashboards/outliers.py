@@ -5,25 +5,23 @@ The median is that of the whole fleet, whichever of its backends are chosen.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dashboards import charts as c
-from dashboards.fields import GREY, Json, Query
-from dashboards.queries import by, reads, select
+from dashboards.fields import GREY, Json, Panel, Query
+from dashboards.queries import AT_END, ON_FLEET, ON_SUBJECT, by, reads, select
 from tidegauge.catalogue import Recorded
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 DRAWN: Final = 6
-_RANGE: Final = "[$__range] @ end()"
-_SUBJECT: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
 _WHOLE: Final = {lb.BACKEND: "~.+", lb.MODEL_NAME: "~.+"}
 """Every backend of the chosen fleets, chosen or not."""
 
 
 def in_fleet(value: str, member: str) -> str:
     """The value of backends and models with the fleet of each."""
-    return f"{value} * {_SUBJECT} group_left ({lb.FLEET}) {member}"
+    return f"{value} * {ON_SUBJECT} group_left ({lb.FLEET}) {member}"
 
 
 def whole(series: Recorded, **labels: str) -> str:
@@ -33,26 +31,26 @@ def whole(series: Recorded, **labels: str) -> str:
 
 def median(series: Recorded, **labels: str) -> str:
     """The median over the backends of each fleet that a chosen backend belongs to."""
-    return f"{_middle(whole(series, **labels))} and on ({lb.FLEET}) {select(rc.FLEET_MEMBER)}"
+    return f"{_middle(whole(series, **labels))} and {ON_FLEET} {select(rc.FLEET_MEMBER)}"
 
 
 def farthest(series: Recorded, **labels: str) -> str:
     """The chosen backends whose mean over the time range is farthest from their fleet's median, `DRAWN` at most."""
     chosen = in_fleet(_mean(select(series, **labels)), _last(select(rc.FLEET_MEMBER)))
     others = in_fleet(_mean(select(series, **_WHOLE, **labels)), _last(select(rc.FLEET_MEMBER, **_WHOLE)))
-    distance = f"abs({chosen} - on ({lb.FLEET}) group_left () {_middle(others)})"
-    return f"{select(series, **labels)} and {_SUBJECT} topk({DRAWN}, {distance})"
+    distance = f"abs({chosen} - {ON_FLEET} group_left () {_middle(others)})"
+    return f"{select(series, **labels)} and {ON_SUBJECT} topk({DRAWN}, {distance})"
 
 
 def highest(series: Recorded, **labels: str) -> str:
     """The chosen backends whose mean over the time range is highest, `DRAWN` at most."""
     chosen = in_fleet(_mean(select(series, **labels)), _last(select(rc.FLEET_MEMBER)))
-    return f"{select(series, **labels)} and {_SUBJECT} topk({DRAWN}, {chosen})"
+    return f"{select(series, **labels)} and {ON_SUBJECT} topk({DRAWN}, {chosen})"
 
 
 def of_median(series: Recorded) -> str:
     """Each chosen backend's value over its fleet's median, of a series that has the fleet."""
-    return f"{select(series)} / on ({lb.FLEET}) group_left () {_middle(select(series, **_WHOLE))}"
+    return f"{select(series)} / {ON_FLEET} group_left () {_middle(select(series, **_WHOLE))}"
 
 
 def graph(  # noqa: PLR0913  # a panel has this many independent properties
@@ -66,7 +64,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     marks: Json | None = None,
     no_value: str = c.NOTHING,
     **labels: str,
-) -> Any:
+) -> Panel:
     """The farthest backends as coloured lines over the median in grey.
 
     With `DRAWN` backends or fewer, each has the same colour in all such panels; with more, each panel has its own.
@@ -110,8 +108,8 @@ def _middle(value: str) -> str:
 
 
 def _mean(selector: str) -> str:
-    return f"avg_over_time({selector}{_RANGE})"
+    return f"avg_over_time({selector}{AT_END})"
 
 
 def _last(selector: str) -> str:
-    return f"last_over_time({selector}{_RANGE})"
+    return f"last_over_time({selector}{AT_END})"

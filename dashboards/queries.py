@@ -12,7 +12,16 @@ _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
 NATIVE: Final = ("instance", "pod")
 """What a scrape calls a backend; on Kubernetes a series may have both, and the second is the backend."""
 _SELECTED: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{")
-_ON_BACKEND: Final = f"on ({lb.BACKEND}, {lb.MODEL_NAME})"
+SUBJECT: Final = (lb.BACKEND, lb.MODEL_NAME)
+"""What most figures are about: a model on a backend."""
+ON_SUBJECT: Final = f"on ({', '.join(SUBJECT)})"
+ON_BACKEND: Final = f"on ({lb.BACKEND})"
+ON_FLEET: Final = f"on ({lb.FLEET})"
+STEP: Final = "[$__rate_interval]"
+"""What a point of a graph covers."""
+RANGE: Final = "[$__range]"
+"""The time that the dashboard shows; the same with `AT_END`, whatever point asks for it."""
+AT_END: Final = f"{RANGE} @ end()"
 
 
 def select(series: Series | Recorded, **labels: str) -> str:
@@ -57,16 +66,26 @@ def by(aggregation: str, expr: str, *labels: str) -> str:
     return f"{aggregation} by ({', '.join(labels)}) ({expr})" if labels else f"{aggregation}({expr})"
 
 
+def per_backend(series: Series | Recorded, **labels: str) -> str:
+    """The largest value of the series for each backend, as `select` selects it."""
+    return by("max", select(series, **labels), lb.BACKEND)
+
+
+def per_subject(series: Series | Recorded, **labels: str) -> str:
+    """The same for each model on each backend."""
+    return by("max", select(series, **labels), *SUBJECT)
+
+
 def weighted_mean(value: str, weight: str, *labels: str) -> str:
     """Mean of a per-backend value over backends, each weighed by its requests; values without a weight drop out."""
-    joined = f"* {_ON_BACKEND} group_left () {weight}"
+    joined = f"* {ON_SUBJECT} group_left () {weight}"
     return f"{by('sum', f'{value} {joined}', *labels)} / {by('sum', f'{value} ^ 0 {joined}', *labels)}"
 
 
 def share_of(part: str, whole: str, weight: str, label: str) -> str:
     """Weighted time in each value of the label over weighted time in all: what `weighted_mean` gives, as a share."""
-    parts = by("sum", f"{part} * {_ON_BACKEND} group_left () {weight}", label)
-    return f"{parts} / on () group_left () {by('sum', f'{whole} * {_ON_BACKEND} {weight}')}"
+    parts = by("sum", f"{part} * {ON_SUBJECT} group_left () {weight}", label)
+    return f"{parts} / on () group_left () {by('sum', f'{whole} * {ON_SUBJECT} {weight}')}"
 
 
 def otherwise(expr: str, *fallbacks: str) -> str:

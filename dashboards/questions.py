@@ -5,12 +5,12 @@ time range, not of the last time there was one.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from dashboards import charts as c
 from dashboards import frame
 from dashboards import panels as p
-from dashboards.fields import BAD, GOOD, NEUTRAL, STAGE_COLOURS, WARN, Column, Query, coloured, override, state
+from dashboards.fields import BAD, GOOD, NEUTRAL, STAGE_COLOURS, WARN, Column, Panel, Query, coloured, override, state
 from dashboards.fields import steps as thresholds
 from dashboards.outliers import named
 from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
@@ -77,7 +77,7 @@ def row() -> p.Row:
     return p.Row("Six questions, and what fires", 5, panels)
 
 
-def _largest_stage() -> Any:
+def _largest_stage() -> Panel:
     largest = f"topk(1, {share('~' + '|'.join(lb.SERVER_STAGES))})"
     return c.stat(
         2,
@@ -98,7 +98,7 @@ def _largest_stage() -> Any:
     )
 
 
-def _split() -> Any:
+def _split() -> Panel:
     low, high, factor, page = (
         t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT, th.PAGE_IMPACT)
     )
@@ -136,7 +136,7 @@ def _known(verdict: str) -> str:
     return otherwise(verdict, f"vector({UNKNOWN})")
 
 
-def _capacity() -> Any:
+def _capacity() -> Panel:
     words = [state(code, *_SOURCES[name]) for code, name in enumerate(_SOURCES)]
     words = [*words, state(_NO_SOURCE, "unknown", NEUTRAL)]
     columns = [
@@ -168,7 +168,7 @@ def _source(fact: Series) -> str:
     return by("max", otherwise(told, f"{member} * {_NO_SOURCE} unless {backend} {select(fact)}"), lb.FLEET)
 
 
-def _ceiling() -> Any:
+def _ceiling() -> Panel:
     return c.stat(
         21,
         "4. Does the ceiling clip?",
@@ -194,7 +194,7 @@ def _state_of(ceiling: str) -> str:
     return _known(by("max", " or ".join(states)))
 
 
-def _saturation() -> Any:
+def _saturation() -> Panel:
     signs = [state(code, sign, colour) for code, (sign, colour) in enumerate(_SIGNS.items())]
     down = thresholds((None, NEUTRAL), (0, GOOD), (1, BAD))
     read = (rc.LATE_RATIO, rc.PREEMPTION_RATE, rc.WAITING_CAUSE, rc.KV_USAGE, rc.FLEET_MEMBER, rc.BACKEND_UP)
@@ -231,7 +231,7 @@ def _sign() -> str:
     return otherwise(*ranked, f"vector({codes['unknown']})")
 
 
-def _odd_one_out() -> Any:
+def _odd_one_out() -> Panel:
     return c.stat(
         5,
         "6. Who is the odd one out?",

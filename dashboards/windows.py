@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dashboards.queries import FILTERS, NATIVE, buckets, by, native, otherwise, select
+from dashboards.queries import FILTERS, NATIVE, ON_SUBJECT, RANGE, SUBJECT, buckets, by, native, otherwise, select
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -20,8 +20,6 @@ from tidegauge.catalogue.series import Recorded
 OFFSET: Final = "offset"
 P90: Final = 0.9
 PHASES: Final = {"queue": vllm.QUEUE, "prefill": vllm.PREFILL, "decode": vllm.DECODE}
-_MODEL: Final = (lb.BACKEND, lb.MODEL_NAME)
-_ON_MODEL: Final = f"on ({', '.join(_MODEL)})"
 _SERVER: Final = (*NATIVE, lb.MODEL_NAME)
 _ENGINE: Final = (*_SERVER, vllm.ENGINE)
 
@@ -35,7 +33,7 @@ class Window:
 
     def range(self, selector: str) -> str:
         """The selector's samples in the window."""
-        return f"{selector}[$__range]{self.shift}"
+        return f"{selector}{RANGE}{self.shift}"
 
 
 AFTER: Final = Window("after", "")
@@ -142,7 +140,7 @@ def caller_late(window: Window) -> str:
 
 
 def caller_p90(window: Window) -> str:
-    """p90 of the wait for the caller's slot, of all callers, whose buckets are alike; the edge where hardly any waited."""
+    """p90 of the wait for the caller's slot, of all callers (their buckets are alike); the edge where few waited."""
     grown = by("sum", f"increase({window.range(buckets(ex.CALLER_WAIT))})", "le")
     return f"clamp_min(histogram_quantile({P90:g}, {grown}) >= 0, {th.CALLER_EDGE_SECONDS.value:g})"
 
@@ -155,16 +153,16 @@ def waves(late_share: str) -> str:
 # --- one backend against another ------------------------------------------------------------------------------
 def _members(window: Window) -> str:
     """Each chosen backend and model with the fleet that it was longest in."""
-    return f"topk by ({', '.join(_MODEL)}) (1, count_over_time({window.range(select(rc.FLEET_MEMBER))})) ^ 0"
+    return f"topk by ({', '.join(SUBJECT)}) (1, count_over_time({window.range(select(rc.FLEET_MEMBER))})) ^ 0"
 
 
 def _each(window: Window, of_server: str) -> str:
     """The value of each server that is a chosen backend, by the name that our series have for it."""
     chosen = of_server.replace("%s", f'{{{lb.MODEL_NAME}=~"{FILTERS[lb.MODEL_NAME]}"}}')
     named = (
-        f'label_join({chosen}, "{lb.BACKEND}", "", "{label}") and {_ON_MODEL} {_members(window)}' for label in NATIVE
+        f'label_join({chosen}, "{lb.BACKEND}", "", "{label}") and {ON_SUBJECT} {_members(window)}' for label in NATIVE
     )
-    return by("max", otherwise(*named), *_MODEL)
+    return by("max", otherwise(*named), *SUBJECT)
 
 
 def _server(growth: str) -> str:
@@ -202,7 +200,7 @@ def skew(window: Window) -> str:
     enough = f">= {th.MIN_REQUESTS.value:g}"
 
     def of_fleet(operation: str, of_server: str) -> str:
-        fleets = f"{_each(window, of_server)} * {_ON_MODEL} group_left ({lb.FLEET}) {_members(window)}"
+        fleets = f"{_each(window, of_server)} * {ON_SUBJECT} group_left ({lb.FLEET}) {_members(window)}"
         return by(operation, fleets, lb.FLEET)
 
     slowest, fastest = (of_fleet(one, _mean_of_server(window, enough)) for one in ("max", "min"))

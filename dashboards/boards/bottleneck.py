@@ -4,7 +4,7 @@ One function per panel, in the order of the board: long, and read like the board
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -17,21 +17,28 @@ from dashboards.fields import (
     GREY,
     NEUTRAL,
     ORANGE,
+    PER_MINUTE,
+    PLAIN,
     PURPLE,
     SKY,
+    UNFILLED,
     VERMILION,
     WARN,
     YELLOW,
     Column,
     Json,
+    Panel,
     Query,
     coloured,
+    counted,
     dashed,
+    fixed,
+    marks,
     override_all,
+    past,
     state,
-    steps,
 )
-from dashboards.queries import by, otherwise, reads, select
+from dashboards.queries import AT_END, ON_BACKEND, by, otherwise, per_backend, reads, select
 from tidegauge.catalogue import Recorded, limits, places
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
@@ -63,9 +70,7 @@ LOADED: Final = "no backend known"
 NO_GPU: Final = "no DCGM data: its exporter is not scraped, or its host label leads to no backend"
 FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in 5 minutes"
 P90: Final = "0.9"
-PER_MINUTE: Final = "suffix: /min"
 
-_RANGE: Final = "[$__range] @ end()"
 _ALERTS: Final = ("Vllm.+Bound", "VllmCommunication.+", "VllmKVCache.+", "VllmPreempting")
 
 
@@ -97,7 +102,7 @@ def _counts(*, instant: bool) -> list[Query]:
 _COLOURS: Final = coloured({level.words: level.colour for level in LEVELS.values()})
 
 
-def _counted() -> object:
+def _counted() -> Panel:
     return c.stat(
         1,
         "Backends at each level",
@@ -110,7 +115,7 @@ def _counted() -> object:
     )
 
 
-def _unseen() -> object:
+def _unseen() -> Panel:
     known = by("count", select(rc.BOTTLENECK))
     return c.stat(
         2,
@@ -119,7 +124,7 @@ def _unseen() -> object:
         f"{reads(rc.BOTTLENECK)}",
         "none",
         Query(otherwise(by("count", select(rc.BOTTLENECK, gpu="unseen")), f"{known} * 0"), instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        thresholds=counted(WARN),
         mappings=[state(0, "none", GOOD)],
         no_value=LOADED,
     )
@@ -138,7 +143,7 @@ def _over_time() -> p.Row:
     return p.Row("Level of each backend, and what to do about it", 13, ((_timeline(), 12), (_note(), 12)))
 
 
-def _timeline() -> object:
+def _timeline() -> Panel:
     words = [state(level.code, level.words, level.colour) for level in LEVELS.values()]
     unseen = [
         state(level.code + UNSEEN, f"{level.words}, GPU unseen", level.colour)
@@ -152,7 +157,7 @@ def _timeline() -> object:
         "no figure for it, so levels that only GPUs tell are left out. Not enough evidence: it is loaded, and nothing "
         "that is measured holds it back; GPU figures would say more. "
         f"{reads(rc.BOTTLENECK)}",
-        [Query(f"({_code(gpu='seen')} or {_unseen_code()}) and on ({lb.BACKEND}) {_held_longest()}", "{{backend}}")],
+        [Query(f"({_code(gpu='seen')} or {_unseen_code()}) and {ON_BACKEND} {_held_longest()}", "{{backend}}")],
         [*words, *unseen],
         no_value=LOADED,
     )
@@ -163,7 +168,7 @@ def _held_longest() -> str:
     held = "|".join(name for name, level in LEVELS.items() if level.code > 0)
 
     def time(**labels: str) -> str:
-        return by("sum", f"count_over_time({select(rc.BOTTLENECK, **labels)}{_RANGE})", lb.BACKEND)
+        return by("sum", f"count_over_time({select(rc.BOTTLENECK, **labels)}{AT_END})", lb.BACKEND)
 
     return f"topk({SHOWN}, {otherwise(time(level=f'~{held}'), f'{time()} * 0')})"
 
@@ -174,7 +179,7 @@ def _unseen_code() -> str:
     return f"({_code(gpu='unseen')} + {UNSEEN} unless {unknown}) or {unknown} * {LEVELS['unknown'].code}"
 
 
-def _note() -> object:
+def _note() -> Panel:
     return c.text(
         5,
         "What it means, and what to do next",
@@ -195,28 +200,25 @@ def _each() -> p.Row:
     return p.Row("Each backend now, with its evidence", 8, ((_table(), 24),))
 
 
-def _table() -> object:
-    def figure(series: Recorded, **labels: str) -> str:
-        return by("max", select(series, **labels), lb.BACKEND)
-
-    seen = f"{figure(rc.BOTTLENECK, gpu='seen')} or {figure(rc.BOTTLENECK, gpu='unseen')} * 0"
+def _table() -> Panel:
+    seen = f"{per_backend(rc.BOTTLENECK, gpu='seen')} or {per_backend(rc.BOTTLENECK, gpu='unseen')} * 0"
     words = tuple(state(level.code, level.words, level.colour) for level in LEVELS.values())
     busy, spread, low = limits.GPU_BUSY, limits.GPU_SPREAD, limits.GPU_DRAM_LOW
     columns = [
         Column("level", _code(), "none", mappings=words),
         Column("GPU data", seen, "none", mappings=(state(1, "seen", GOOD), state(0, "unseen", NEUTRAL))),
-        Column("running", figure(rc.RUNNING), "short"),
-        Column("waiting", figure(rc.WAITING), "short"),
-        Column("KV cache", figure(rc.KV_USAGE), "percentunit", ((None, "transparent"), (th.KV_FULL.value, WARN))),
-        Column("preempted", f"60 * {figure(rc.PREEMPTION_RATE)}", PER_MINUTE, ((None, "transparent"), (1e-9, WARN))),
-        Column("TPOT p90", figure(rc.TPOT_5M, quantile=P90), "s"),
-        Column("SM active", figure(rc.GPU_BUSY), "percentunit", ((None, "transparent"), (busy, WARN))),
-        Column("GPU spread", figure(rc.GPU_SPREAD), "percentunit", ((None, "transparent"), (spread, WARN))),
+        Column("running", per_backend(rc.RUNNING), "short"),
+        Column("waiting", per_backend(rc.WAITING), "short"),
+        Column("KV cache", per_backend(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
+        Column("preempted", f"60 * {per_backend(rc.PREEMPTION_RATE)}", PER_MINUTE, past(1e-9, WARN)),
+        Column("TPOT p90", per_backend(rc.TPOT_5M, quantile=P90), "s"),
+        Column("SM active", per_backend(rc.GPU_BUSY), "percentunit", past(busy, WARN)),
+        Column("GPU spread", per_backend(rc.GPU_SPREAD), "percentunit", past(spread, WARN)),
         Column(
             "DRAM active",
-            figure(rc.GPU_DRAM),
+            per_backend(rc.GPU_DRAM),
             "percentunit",
-            ((None, "transparent"), (1e-9, WARN), (low, "transparent")),
+            (*past(1e-9, WARN), (low, PLAIN)),
         ),
     ]
     read = (rc.BOTTLENECK, rc.RUNNING, rc.WAITING, rc.KV_USAGE, rc.PREEMPTION_RATE, rc.TPOT_5M, *_OF_GPUS)
@@ -234,7 +236,7 @@ def _table() -> object:
 
 
 def _evidence() -> p.Row:
-    full = steps((None, "transparent"), (th.KV_FULL.value, VERMILION))
+    full = marks((th.KV_FULL.value, VERMILION))
     waiting = outliers.graph(
         7,
         "Requests waiting",
@@ -265,7 +267,7 @@ def _evidence() -> p.Row:
     return p.Row("Evidence from vLLM: scheduling and memory", 9, panels)
 
 
-def _tokens() -> object:
+def _tokens() -> Panel:
     target = by("max", select(rc.SLO_ASKED, sli="tpot"), lb.MODEL_NAME)
     return c.graph(
         10,
@@ -286,8 +288,8 @@ def _tokens() -> object:
 
 def _look(aside: str = "") -> list[Json]:
     """Lines without fill, the median thick and grey; *aside* finds what is drawn as a target."""
-    median = override_all("^median", color={"mode": "fixed", "fixedColor": GREY}, custom__lineWidth=6)
-    return [override_all(".", custom__fillOpacity=0), median, *([dashed(aside, VERMILION)] if aside else [])]
+    median = override_all("^median", color=fixed(GREY), custom__lineWidth=6)
+    return [UNFILLED, median, *([dashed(aside, VERMILION)] if aside else [])]
 
 
 _OF_GPUS: Final = (rc.GPU_BUSY, rc.GPU_SPREAD, rc.GPU_DRAM)
@@ -323,9 +325,9 @@ def _gpus() -> p.Row:
 
 def _gpu(  # noqa: PLR0913  # a panel has this many independent properties
     id_: int, title: str, description: str, series: Recorded, mark: tuple[float, str], *, no_value: str = NO_GPU
-) -> Any:
+) -> Panel:
     """The backends farthest from the median of all chosen ones: GPU figures have no model and no fleet."""
-    mean = f"avg_over_time({select(series)}{_RANGE})"
+    mean = f"avg_over_time({select(series)}{AT_END})"
     distance = f"abs({mean} - scalar(quantile(0.5, {mean})))"
     return c.graph(
         id_,
@@ -334,11 +336,11 @@ def _gpu(  # noqa: PLR0913  # a panel has this many independent properties
         "percentunit",
         [
             Query(f"quantile(0.5, {select(series)})", "median"),
-            Query(f"{select(series)} and on ({lb.BACKEND}) topk({outliers.DRAWN}, {distance})", "{{backend}}"),
+            Query(f"{select(series)} and {ON_BACKEND} topk({outliers.DRAWN}, {distance})", "{{backend}}"),
         ],
         overrides=_look(),
         limits=(0, 1),
-        marks=steps((None, "transparent"), mark),
+        marks=marks(mark),
         legend="list",
         no_value=no_value,
     )
@@ -348,7 +350,7 @@ def _all() -> p.Row:
     return p.Row("All backends: how many are at each level, over time", 8, ((_counted_over_time(), 24),), folded=True)
 
 
-def _counted_over_time() -> object:
+def _counted_over_time() -> Panel:
     return c.graph(
         14,
         "Backends at each level, over time",

@@ -4,7 +4,7 @@ from typing import Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.fields import GREY, Column, Query, coloured
+from dashboards.fields import GREY, Column, Panel, Query, coloured
 from dashboards.queries import by, otherwise, reads, select
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
@@ -21,7 +21,7 @@ def limiter() -> p.Row:
     return p.Row("The caller's limiter", 8, ((_ceiling(), 8), (_changes(), 8), (_healthy(), 8)))
 
 
-def _ceiling() -> object:
+def _ceiling() -> Panel:
     return c.graph(
         14,
         "Caller's ceiling, by source",
@@ -40,7 +40,7 @@ def _ceiling() -> object:
     )
 
 
-def _changes() -> object:
+def _changes() -> Panel:
     told = select(ex.CEILING_CHANGES)
     first = f"{told} unless {told} offset $__rate_interval"  # a reason is counted from its first change on
     untold = f"changes({select(ex.CEILING, ceiling=lb.CLIENT)}[$__rate_interval])"
@@ -60,7 +60,7 @@ def _changes() -> object:
     )
 
 
-def _healthy() -> object:
+def _healthy() -> Panel:
     return c.graph(
         16,
         "Healthy backends",
@@ -82,7 +82,7 @@ def sources() -> p.Row:
     return p.Row("How sure: where barriers are known from", 8, ((_counted(), 9), (_by_source(), 15)), folded=True)
 
 
-def _counted() -> object:
+def _counted() -> Panel:
     return c.graph(
         17,
         "Barriers per minute, by source",
@@ -101,7 +101,7 @@ def _counted() -> object:
     )
 
 
-def _by_source() -> object:
+def _by_source() -> Panel:
     def figure(series: Series, **labels: str) -> str:
         return by("max", select(series, **labels), lb.FLEET, lb.SOURCE)
 

@@ -3,12 +3,12 @@
 One function per panel, in the order of the board: long, and read like the board.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from dashboards import charts as c
 from dashboards import frame, outliers
 from dashboards import panels as p
-from dashboards.facts import DOUBT, NO_EXPORTER, PLAIN, columns, doubt, of_members
+from dashboards.facts import DOUBT, NO_EXPORTER, columns, doubt, of_members
 from dashboards.fields import (
     BLUE,
     GOOD,
@@ -17,16 +17,21 @@ from dashboards.fields import (
     ORANGE,
     PURPLE,
     SKY,
+    UNFILLED,
     VERMILION,
     WARN,
     Column,
     Json,
+    Panel,
     Query,
+    counted,
     dashed,
-    override_all,
+    marks,
+    painted,
+    past,
     steps,
 )
-from dashboards.queries import by, reads, select
+from dashboards.queries import ON_BACKEND, ON_FLEET, by, per_backend, reads, select
 from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -42,15 +47,13 @@ NO_CEILING: Final = "no caller reports, or no exporter"
 NO_SERVER: Final = "no server reports"
 FLEET: Final = f"{{{{{lb.FLEET}}}}}"
 
-_BACKEND: Final = f"on ({lb.BACKEND})"
-_ON_FLEET: Final = f"on ({lb.FLEET})"
 _BASIS: Final = f"${lb.BASIS}"
 _TWIN: Final = f"({by('max', select(ex.BACKEND_DISTINCT, backend='~.+'), lb.BACKEND)} == 0)"
-_IN_FLIGHT: Final = by("sum", f"{outliers.whole(rc.IN_FLIGHT)} unless {_BACKEND} {_TWIN}", lb.FLEET)
+_IN_FLIGHT: Final = by("sum", f"{outliers.whole(rc.IN_FLIGHT)} unless {ON_BACKEND} {_TWIN}", lb.FLEET)
 """Of the whole fleet, twins counted once."""
 _FITS: Final = select(rc.FLEET_CAPACITY, basis=_BASIS)
 _NARROWEST: Final = select(rc.NARROWEST_CAPACITY, basis=_BASIS)
-_EQUAL: Final = f"{_NARROWEST} * {_ON_FLEET} group_left () {select(rc.FLEET_DISTINCT_UP)}"
+_EQUAL: Final = f"{_NARROWEST} * {ON_FLEET} group_left () {select(rc.FLEET_DISTINCT_UP)}"
 _LET_IN: Final = select(rc.CEILING, ceiling=lb.CLIENT)
 _OWN: Final = select(rc.REQUEST_CAPACITY, basis=_BASIS)
 _TWINS: Final = (ex.BACKEND_DISTINCT,)
@@ -77,9 +80,9 @@ def _verdict() -> p.Row:
     return p.Row("Verdict", 5, tuple((panel, 4) for panel in panels))
 
 
-def _doubts() -> Any:
+def _doubts() -> Panel:
     members = by("group", select(rc.FLEET_MEMBER), lb.BACKEND)
-    unknown = f"count({members} unless {_BACKEND} {select(rc.KV_CAPACITY)}) or count({members}) * 0"
+    unknown = f"count({members} unless {ON_BACKEND} {select(rc.KV_CAPACITY)}) or count({members}) * 0"
     polled = by("count", of_members(select(rc.BACKEND_COVERED)))
     return c.stat(
         1,
@@ -89,18 +92,14 @@ def _doubts() -> Any:
         f"{reads(rc.FLEET_MEMBER, rc.BACKEND_COVERED, rc.KV_CAPACITY, ex.KV_DISAGREE)}",
         "none",
         Query(f"({unknown}) and {polled}", "unknown", instant=True),
-        Query(by("sum", of_members(_disputed())), "disputed", instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        Query(by("sum", of_members(per_backend(ex.KV_DISAGREE))), "disputed", instant=True),
+        thresholds=counted(WARN),
         named=True,
         no_value=NO_EXPORTER,
     )
 
 
-def _disputed() -> str:
-    return by("max", select(ex.KV_DISAGREE), lb.BACKEND)
-
-
-def _fleet_capacity() -> Any:
+def _fleet_capacity() -> Panel:
     return c.stat(
         2,
         "Fleet fits",
@@ -113,7 +112,7 @@ def _fleet_capacity() -> Any:
     )
 
 
-def _narrowest() -> Any:
+def _narrowest() -> Panel:
     healthy = f"({select(rc.BACKEND_UP)} == 1)"
     return c.stat(
         3,
@@ -122,7 +121,7 @@ def _narrowest() -> Any:
         f"each backend the same share must use. {reads(rc.REQUEST_CAPACITY, rc.FLEET_MEMBER, rc.BACKEND_UP, *_TWINS)}",
         "none",
         Query(
-            f"bottomk(1, {of_members(_OWN)} and {_BACKEND} {healthy} unless {_BACKEND} {_TWIN})",
+            f"bottomk(1, {of_members(_OWN)} and {ON_BACKEND} {healthy} unless {ON_BACKEND} {_TWIN})",
             "{{backend}}",
             instant=True,
         ),
@@ -131,7 +130,7 @@ def _narrowest() -> Any:
     )
 
 
-def _equal_shares() -> Any:
+def _equal_shares() -> Panel:
     return c.stat(
         4,
         "Equal shares",
@@ -144,7 +143,7 @@ def _equal_shares() -> Any:
     )
 
 
-def _in_use() -> Any:
+def _in_use() -> Panel:
     return c.stat(
         5,
         "In use",
@@ -152,7 +151,7 @@ def _in_use() -> Any:
         "requests wait or preempt each other once all hold as much as assumed. The fullest fleet. "
         f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, *_TWINS)}",
         "percentunit",
-        Query(f"topk(1, {_IN_FLIGHT} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
+        Query(f"topk(1, {_IN_FLIGHT} / {ON_FLEET} {_FITS})", FLEET, instant=True),
         thresholds=_OVERFULL,
         named=True,
         decimals=0,
@@ -160,7 +159,7 @@ def _in_use() -> Any:
     )
 
 
-def _ceiling_share() -> Any:
+def _ceiling_share() -> Panel:
     return c.stat(
         6,
         "Ceiling",
@@ -168,7 +167,7 @@ def _ceiling_share() -> Any:
         "far below, the servers have room that it withholds: whether it does harm, the board of waves tells. The "
         f"largest of the fleets. {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
         "percentunit",
-        Query(f"topk(1, {_LET_IN} / {_ON_FLEET} {_FITS})", FLEET, instant=True),
+        Query(f"topk(1, {_LET_IN} / {ON_FLEET} {_FITS})", FLEET, instant=True),
         thresholds=_OVERFULL,
         named=True,
         decimals=0,
@@ -180,7 +179,7 @@ def _fleets() -> p.Row:
     return p.Row("Fleet: what is let in and in flight, against what fits", 10, ((_against(), 14), (_by_basis(), 10)))
 
 
-def _against() -> Any:
+def _against() -> Panel:
     return c.graph(
         7,
         "Requests in flight, against what fits",
@@ -195,7 +194,7 @@ def _against() -> Any:
             Query(_LET_IN, f"caller's ceiling, {FLEET}"),
         ],
         overrides=[
-            override_all("^in flight", color={"mode": "fixed", "fixedColor": BLUE}),
+            painted("^in flight", BLUE),
             dashed("^fits", GREEN),
             dashed("^equal shares", ORANGE),
             dashed("^caller's ceiling", PURPLE),
@@ -204,7 +203,7 @@ def _against() -> Any:
     )
 
 
-def _by_basis() -> Any:
+def _by_basis() -> Panel:
     return c.graph(
         8,
         "What fits into the fleet, on each basis",
@@ -213,10 +212,7 @@ def _by_basis() -> Any:
         f"longer, or a backend is missing. {reads(rc.FLEET_CAPACITY)}",
         "short",
         [Query(select(rc.FLEET_CAPACITY, basis=basis), f"{title}, {FLEET}") for title, basis in BASES.items()],
-        overrides=[
-            override_all(f"^{title},", color={"mode": "fixed", "fixedColor": colour})
-            for title, colour in zip(BASES, (GREEN, SKY, BLUE), strict=True)
-        ],
+        overrides=[painted(f"^{title},", colour) for title, colour in zip(BASES, (GREEN, SKY, BLUE), strict=True)],
         no_value=NO_EXPORTER,
     )
 
@@ -225,7 +221,7 @@ def _load() -> p.Row:
     return p.Row("How full the KV caches are", 9, ((_kv_usage(), 8), (_preemptions(), 8), (_fullest(), 8)))
 
 
-def _kv_usage() -> Any:
+def _kv_usage() -> Panel:
     return c.graph(
         9,
         "KV-cache usage: fullest, and weighed",
@@ -238,16 +234,16 @@ def _kv_usage() -> Any:
             Query(select(rc.FLEET_KV_WEIGHTED), f"weighed, {FLEET}"),
         ],
         overrides=[
-            override_all("^fullest", color={"mode": "fixed", "fixedColor": BLUE}),
-            override_all("^weighed", color={"mode": "fixed", "fixedColor": SKY}),
+            painted("^fullest", BLUE),
+            painted("^weighed", SKY),
         ],
         limits=(0, 1),
-        marks=steps((None, "transparent"), (th.KV_FULL.value, VERMILION)),
+        marks=marks((th.KV_FULL.value, VERMILION)),
         no_value=NO_SERVER,
     )
 
 
-def _preemptions() -> Any:
+def _preemptions() -> Panel:
     return outliers.graph(
         10,
         "Preemptions per second",
@@ -259,7 +255,7 @@ def _preemptions() -> Any:
     )
 
 
-def _fullest() -> Any:
+def _fullest() -> Panel:
     chosen = outliers.highest(rc.IN_FLIGHT)
     return c.graph(
         11,
@@ -267,8 +263,8 @@ def _fullest() -> Any:
         f"The {outliers.DRAWN} backends with most in flight; the table has all. One alone above 100 %: it gets more of "
         f"the load than its share of the capacity. {reads(rc.IN_FLIGHT, rc.REQUEST_CAPACITY, rc.FLEET_MEMBER)}",
         "percentunit",
-        [Query(f"{by('sum', chosen, lb.BACKEND)} / {_BACKEND} {_OWN}", "{{backend}}")],
-        overrides=[override_all(".", custom__fillOpacity=0)],
+        [Query(f"{by('sum', chosen, lb.BACKEND)} / {ON_BACKEND} {_OWN}", "{{backend}}")],
+        overrides=[UNFILLED],
         legend="list",
         no_value=NO_EXPORTER,
     )
@@ -278,20 +274,18 @@ def _backends() -> p.Row:
     return p.Row("Each backend", 9, ((_held(), 24), (_known(), 24)))
 
 
-def _per_backend(series: Recorded, **labels: str) -> str:
-    return of_members(by("max", select(series, **labels), lb.BACKEND))
+def _of_member(series: Recorded, **labels: str) -> str:
+    return of_members(per_backend(series, **labels))
 
 
-def _held() -> Any:
-    fits = [Column(title, _per_backend(rc.REQUEST_CAPACITY, basis=key), "none") for title, key in BASES.items()]
+def _held() -> Panel:
+    fits = [Column(title, _of_member(rc.REQUEST_CAPACITY, basis=key), "none") for title, key in BASES.items()]
     columns_ = [
         *fits,
         Column("in flight", _OWN_IN_FLIGHT, "none"),
-        Column(
-            "in use", of_members(f"{_OWN_IN_FLIGHT} / {_BACKEND} {_OWN}"), "percentunit", ((None, PLAIN), (1, WARN))
-        ),
-        Column("KV usage", _per_backend(rc.KV_USAGE), "percentunit", ((None, PLAIN), (th.KV_FULL.value, WARN))),
-        Column("preempted/s", _per_backend(rc.PREEMPTION_RATE), "short"),
+        Column("in use", of_members(f"{_OWN_IN_FLIGHT} / {ON_BACKEND} {_OWN}"), "percentunit", past(1, WARN)),
+        Column("KV usage", _of_member(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
+        Column("preempted/s", _of_member(rc.PREEMPTION_RATE), "short"),
     ]
     read = (rc.REQUEST_CAPACITY, rc.IN_FLIGHT, rc.KV_USAGE, rc.PREEMPTION_RATE)
     return c.table(
@@ -309,7 +303,7 @@ def _held() -> Any:
     )
 
 
-def _known() -> Any:
+def _known() -> Panel:
     columns_ = [
         doubt(),
         *columns(ex.KV_CAPACITY, "KV tokens", "locale", "KV from"),

@@ -5,14 +5,14 @@ One function per panel, in the order of the board.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from dashboards import charts as c
 from dashboards import confounders as cf
 from dashboards import frame
 from dashboards import panels as p
 from dashboards import windows as w
-from dashboards.fields import BLUE, GREY, PURPLE, Column, Json, Query, override
+from dashboards.fields import BLUE, GREY, PURPLE, Column, Json, Panel, Query, fixed, override
 from dashboards.queries import by, reads, reads_in, select, weighted_mean
 from dashboards.windows import BEFORE, WINDOWS, Window
 from tidegauge import vllm
@@ -82,7 +82,7 @@ def _credit() -> p.Row:
     return p.Row("Can a difference be credited to a change?", 11, panels)
 
 
-def _verdict() -> Any:
+def _verdict() -> Panel:
     return c.stat(
         1,
         "Verdict",
@@ -96,7 +96,7 @@ def _verdict() -> Any:
     )
 
 
-def _confounders() -> Any:
+def _confounders() -> Panel:
     return c.table(
         2,
         "Confounders: what else moved",
@@ -113,7 +113,7 @@ def _confounders() -> Any:
     )
 
 
-def _caveat() -> Any:
+def _caveat() -> Panel:
     return c.text(3, "What this cannot show", "What to keep in mind when two windows are compared.", CAVEAT)
 
 
@@ -149,7 +149,7 @@ def _loads() -> p.Row:
     return p.Row("Load, and each backend", 11, ((loads, 10), (_each(), 14)))
 
 
-def _table(id_: int, title: str, description: str, unit: str, figures: Figures) -> Any:
+def _table(id_: int, title: str, description: str, unit: str, figures: Figures) -> Panel:
     known = by("group", select(rc.BACKEND_UP))
     order = _rows({name: f"{known} * {place}" for place, name in enumerate(figures)})
     before, after = ({name: of(window) for name, of in figures.items()} for window in WINDOWS)
@@ -183,7 +183,7 @@ def _points(before: str, after: str) -> str:
     return f"round(({after}) - ({before}), {LEAST:g})"
 
 
-def _each() -> Any:
+def _each() -> Panel:
     before, after = (w.each_mean(window) for window in WINDOWS)
     mean = tuple(Column(f"e2e {window.name}", w.each_mean(window), "s") for window in WINDOWS)
     hit = tuple(Column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit") for window in WINDOWS)
@@ -215,7 +215,7 @@ def _overlaid(  # noqa: PLR0913, PLR0917  # what tells one of these panels from 
     lines: Mapping[str, Callable[[str], str]],
     limits: tuple[float | None, float | None] = (0, None),
     no_value: str = NO_BEFORE,
-) -> Any:
+) -> Panel:
     """Each line is an expression, given what shifts its selectors; the first is blue, the second purple."""
     queries, looks = [], []
     for (name, line), colour in zip(lines.items(), (BLUE, PURPLE), strict=False):
@@ -224,14 +224,13 @@ def _overlaid(  # noqa: PLR0913, PLR0917  # what tells one of these panels from 
             queries.append(Query(line(window.shift), label))
             dashes: Json = {"fill": "dash", "dash": [8, 6] if colour == BLUE else [2, 6]}
             line_style: Json = dashes if window is BEFORE else {"fill": "solid"}
-            fixed = {"mode": "fixed", "fixedColor": look}
-            looks.append(override(label, color=fixed, custom__lineStyle=line_style, custom__fillOpacity=0))
+            looks.append(override(label, color=fixed(look), custom__lineStyle=line_style, custom__fillOpacity=0))
     return c.graph(
         id_, title, description, unit, queries, overrides=looks, limits=limits, legend="list", no_value=no_value
     )
 
 
-def _e2e() -> Any:
+def _e2e() -> Panel:
     def line(shift: str) -> str:
         return weighted_mean(f"{select(rc.E2E_MEAN)}{shift}", f"{select(rc.WINDOW_REQUESTS)}{shift}")
 
@@ -244,7 +243,7 @@ def _e2e() -> Any:
     )
 
 
-def _late() -> Any:
+def _late() -> Panel:
     def servers(shift: str) -> str:
         late = f"max without (where) ({select(rc.LATE_RATIO, where=lb.SERVER)}{shift})"
         return weighted_mean(late, f"{select(rc.WINDOW_REQUESTS)}{shift}")
@@ -259,7 +258,7 @@ def _late() -> Any:
     )
 
 
-def _waits() -> Any:
+def _waits() -> Panel:
     def longest(where: str) -> Callable[[str], str]:
         return lambda shift: f"max({select(rc.QUEUE_TIME, where=where, quantile='0.9')}{shift})"
 
@@ -273,7 +272,7 @@ def _waits() -> Any:
     )
 
 
-def _first_token() -> Any:
+def _first_token() -> Panel:
     return _overlaid(
         11,
         "Time to the first token, p90",
@@ -283,7 +282,7 @@ def _first_token() -> Any:
     )
 
 
-def _throughput() -> Any:
+def _throughput() -> Panel:
     return _overlaid(
         12,
         "Output tokens per second",
@@ -293,7 +292,7 @@ def _throughput() -> Any:
     )
 
 
-def _skew() -> Any:
+def _skew() -> Panel:
     return _overlaid(
         13,
         "Skew: slowest over fastest backend",

@@ -8,19 +8,9 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame, intake
 from dashboards import panels as p
-from dashboards.fields import (
-    BAD,
-    GOOD,
-    NEUTRAL,
-    WARN,
-    Column,
-    Json,
-    Query,
-    state,
-    steps,
-)
-from dashboards.queries import by, otherwise, reads, select
-from tidegauge.catalogue import Recorded, Series, places
+from dashboards.fields import BAD, GOOD, NEUTRAL, WARN, Column, Json, Panel, Query, counted, past, state
+from dashboards.queries import ON_BACKEND, RANGE, by, otherwise, per_backend, reads, select
+from tidegauge.catalogue import Series, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
@@ -37,8 +27,7 @@ COVERAGE: Final = (
     state(GONE, "down", BAD),
 )
 _NATIVE: Final = by("group", select(rc.RUNNING, model_name="~.+"), lb.BACKEND)
-_POLLED: Final = by("max", select(ex.BACKEND_UP), lb.BACKEND)
-_RANGE: Final = "[$__range]"
+_POLLED: Final = per_backend(ex.BACKEND_UP)
 _KNOWN: Final = f"last_over_time({ex.BUILD_INFO.name}[1d])"
 _UP: Final = f"(up and on ({SCRAPED}) {_KNOWN})"
 """Targets that were an exporter within a day, whatever their job is called."""
@@ -65,7 +54,7 @@ def _verdict() -> p.Row:
     return p.Row("Verdict", 4, panels)
 
 
-def _up() -> object:
+def _up() -> Panel:
     return c.stat(
         1,
         "Exporter",
@@ -78,7 +67,7 @@ def _up() -> object:
     )
 
 
-def _failing() -> object:
+def _failing() -> Panel:
     return c.stat(
         2,
         "Failing",
@@ -86,13 +75,13 @@ def _failing() -> object:
         f"{reads(ex.BACKEND_UP)}",
         "none",
         Query(f"count({_POLLED}) - sum({_POLLED})", instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, BAD)),
+        thresholds=counted(BAD),
         mappings=[state(0, "none", GOOD)],
         no_value=intake.NO_EXPORTER,
     )
 
 
-def _configuration() -> object:
+def _configuration() -> Panel:
     return c.stat(
         3,
         "Configuration",
@@ -105,8 +94,8 @@ def _configuration() -> object:
     )
 
 
-def _logs() -> object:
-    up, limiters = by("max", select(ex.LOG_UP), lb.BACKEND), by("max", select(ex.LIMITER_LOG_UP), lb.FLEET)
+def _logs() -> Panel:
+    up, limiters = per_backend(ex.LOG_UP), by("max", select(ex.LIMITER_LOG_UP), lb.FLEET)
     lost = otherwise(f"{up} == 0", f"{limiters} == 0")
     return c.stat(
         4,
@@ -115,21 +104,21 @@ def _logs() -> object:
         f"then rest on weaker sources. {reads(ex.LOG_UP, ex.LIMITER_LOG_UP)}",
         "none",
         Query(otherwise(f"count({lost})", f"count({otherwise(up, limiters)}) * 0"), instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        thresholds=counted(WARN),
         mappings=[state(0, "none", GOOD)],
         no_value="no log configured",
     )
 
 
-def _disagree() -> object:
+def _disagree() -> Panel:
     return c.stat(
         5,
         "KV disputed",
         "Backends of which two sources of the KV capacity differ: a configured value that is out of date, or the log "
         f"of another server. {reads(ex.KV_DISAGREE)}",
         "none",
-        Query(by("sum", by("max", select(ex.KV_DISAGREE), lb.BACKEND)), instant=True),
-        thresholds=steps((None, NEUTRAL), (0, GOOD), (1, WARN)),
+        Query(by("sum", per_backend(ex.KV_DISAGREE)), instant=True),
+        thresholds=counted(WARN),
         mappings=[state(0, "none", GOOD)],
         no_value="no capacity known",
     )
@@ -139,7 +128,7 @@ def _exporters() -> p.Row:
     return p.Row("Exporters, and what fires", 6, ((_exporter_table(), 13), (frame.alerts(6, "Tidegauge.+"), 11)))
 
 
-def _exporter_table() -> object:
+def _exporter_table() -> Panel:
     running = by("max", select(ex.BUILD_INFO), INSTANCE, lb.VERSION)
     gone = f'label_replace({by("group", _KNOWN, INSTANCE)}, "{lb.VERSION}", "-", "", "")'
     version = f"({running} or on ({INSTANCE}) {gone})"
@@ -176,41 +165,43 @@ def _each() -> p.Row:
 
 def _coverage() -> str:
     """Who sees each backend, as a number; the words are in COVERAGE."""
-    on, known = f"on ({lb.BACKEND})", by("max", select(rc.BACKEND_UP), lb.BACKEND)
-    neither = f"unless {on} {_NATIVE} unless {on} {_POLLED}"
+    known = per_backend(rc.BACKEND_UP)
+    neither = f"unless {ON_BACKEND} {_NATIVE} unless {ON_BACKEND} {_POLLED}"
     return otherwise(
-        f"({_NATIVE} and {on} {_POLLED}) * {BOTH}",
+        f"({_NATIVE} and {ON_BACKEND} {_POLLED}) * {BOTH}",
         f"({_NATIVE} unless on () {ex.BACKEND_UP.name}) * {ALONE}",
-        f"({_NATIVE} unless {on} {_POLLED}) * {NATIVE_ONLY}",
-        f"({_POLLED} unless {on} {_NATIVE}) * 0 + {POLLED_ONLY}",
+        f"({_NATIVE} unless {ON_BACKEND} {_POLLED}) * {NATIVE_ONLY}",
+        f"({_POLLED} unless {ON_BACKEND} {_NATIVE}) * 0 + {POLLED_ONLY}",
         f"({known} == 1 {neither}) * {EMPTY}",
         f"({known} == 0 {neither}) + {GONE}",
     )
 
 
-def _table() -> object:
+def _table() -> Panel:
     def counted(series: Series) -> str:
-        return f"round({by('sum', f'increase({select(series)}{_RANGE})', lb.BACKEND)})"
+        return f"round({by('sum', f'increase({select(series)}{RANGE})', lb.BACKEND)})"
 
-    def last(series: Series | Recorded) -> str:
-        return by("max", select(series), lb.BACKEND)
-
-    failed = f"{by('sum', f'rate({select(ex.SCRAPE_FAILURES)}{_RANGE})', lb.BACKEND)} * {last(ex.POLL_INTERVAL)}"
-    some = ((None, "transparent"), (0.5, WARN))
+    failed = f"{by('sum', f'rate({select(ex.SCRAPE_FAILURES)}{RANGE})', lb.BACKEND)} * {per_backend(ex.POLL_INTERVAL)}"
+    some = past(0.5, WARN)
     columns = [
         Column("seen by", _coverage(), "none", mappings=COVERAGE),
-        Column("reached", last(rc.BACKEND_UP), "none", mappings=(state(1, "yes", GOOD), state(0, "by nobody", BAD))),
+        Column(
+            "reached", per_backend(rc.BACKEND_UP), "none", mappings=(state(1, "yes", GOOD), state(0, "by nobody", BAD))
+        ),
         Column("last poll", _POLLED, "none", mappings=(state(1, "a page", GOOD), state(0, "failed", BAD))),
-        Column("polls failed", failed, "percentunit", ((None, "transparent"), (0.001, WARN), (0.1, BAD))),
-        Column("poll took", last(ex.SCRAPE_DURATION), "s"),
-        Column("of every", last(ex.POLL_INTERVAL), "s"),
+        Column("polls failed", failed, "percentunit", (*past(0.001, WARN), (0.1, BAD))),
+        Column("poll took", per_backend(ex.SCRAPE_DURATION), "s"),
+        Column("of every", per_backend(ex.POLL_INTERVAL), "s"),
         Column("restarts", counted(ex.RESTARTS), "short", some),
         Column("page faults", counted(ex.PAGE_PROBLEMS), "short", some),
         Column("dropped", counted(ex.INTERVALS_DROPPED), "short", some),
-        Column("log", last(ex.LOG_UP), "none", mappings=(state(1, "read", GOOD), state(0, "unreadable", WARN))),
+        Column("log", per_backend(ex.LOG_UP), "none", mappings=(state(1, "read", GOOD), state(0, "unreadable", WARN))),
         Column("lines parsed", by("sum", select(ex.LOG_LINES, result="parsed"), lb.BACKEND), "short"),
         Column(
-            "KV sources", last(ex.KV_DISAGREE), "none", mappings=(state(0, "agree", GOOD), state(1, "differ", WARN))
+            "KV sources",
+            per_backend(ex.KV_DISAGREE),
+            "none",
+            mappings=(state(0, "agree", GOOD), state(1, "differ", WARN)),
         ),
     ]
     read = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.fields import BAD, GOOD, Column, Query, state
+from dashboards.fields import BAD, GOOD, Column, Panel, Query, state
 from dashboards.queries import by, reads, select
 from tidegauge.catalogue import Recorded
 from tidegauge.catalogue import labels as lb
@@ -54,7 +54,7 @@ def _time() -> str:
     return f"{spent} / on ({lb.MODEL_NAME}) group_left () {by('sum', spent, lb.MODEL_NAME)}"
 
 
-def _table(id_: int) -> object:
+def _table(id_: int) -> Panel:
     def quantile(series: Recorded) -> str:
         return _mean(select(series, quantile="0.9"))
 
@@ -80,7 +80,7 @@ def _table(id_: int) -> object:
     )
 
 
-def _verdict(id_: int) -> object:
+def _verdict(id_: int) -> Panel:
     row = f"on ({lb.MODEL_NAME}, {BIN})"
     held, lasting = f"({_mean(_IN_FLIGHT)})", f"({_time()} >= {LASTING:g})"
     given = f"(({_mean(select(rc.OUTPUT_RATE))}) and {row} {lasting})"
@@ -101,7 +101,7 @@ def _verdict(id_: int) -> object:
     )
 
 
-def _per_request(id_: int) -> object:
+def _per_request(id_: int) -> Panel:
     return c.graph(
         id_,
         "Output per request",

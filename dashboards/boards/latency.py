@@ -3,13 +3,27 @@
 One function per panel, in the order of the board.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from dashboards import charts as c
 from dashboards import frame, outliers, questions
 from dashboards import panels as p
-from dashboards.fields import ORANGE, STAGE_COLOURS, VERMILION, WARN, Column, Json, Query, coloured, steps
-from dashboards.queries import by, otherwise, reads, select, weighted_mean
+from dashboards.fields import (
+    ORANGE,
+    STAGE_COLOURS,
+    TIMES,
+    VERMILION,
+    WARN,
+    Column,
+    Json,
+    Panel,
+    Query,
+    coloured,
+    marks,
+    override_all,
+    past,
+)
+from dashboards.queries import ON_SUBJECT, by, otherwise, per_subject, reads, select, weighted_mean
 from dashboards.questions import REQUESTS, share
 from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import exported as ex
@@ -18,7 +32,6 @@ from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
 CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 25, 50, 75, 90)}
-TIMES: Final = "suffix:x"
 NO_CALLER: Final = "no caller reports"
 NO_SKEW: Final = "needs two busy backends"
 CALLERS: Final = f"callers of {{{{{lb.FLEET}}}}}"
@@ -41,7 +54,7 @@ def _stages() -> p.Row:
     return p.Row("Decomposition, and what an optimisation can gain at most", 12, panels)
 
 
-def _stage_means() -> Any:
+def _stage_means() -> Panel:
     client = select(ex.STAGE_SECONDS, stage=lb.CLIENT)
     queries = [
         Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), REQUESTS, lb.STAGE), "{{stage}}")
@@ -59,7 +72,7 @@ def _stage_means() -> Any:
     )
 
 
-def _stage_shares() -> Any:
+def _stage_shares() -> Panel:
     return c.graph(
         8,
         "Share of end-to-end time, by stage",
@@ -73,7 +86,7 @@ def _stage_shares() -> Any:
     )
 
 
-def _gain_ceilings() -> Any:
+def _gain_ceilings() -> Panel:
     every = "~" + "|".join(lb.SERVER_STAGES)
     mean = weighted_mean(select(rc.STAGE_MEAN, stage=every), REQUESTS, lb.STAGE)
     client = by("avg", select(ex.STAGE_SECONDS, stage=lb.CLIENT), lb.STAGE)
@@ -108,7 +121,7 @@ def _both_sides(series: Recorded) -> list[Query]:
     ]
 
 
-def _late_ratio() -> Any:
+def _late_ratio() -> Panel:
     low, high = th.BIMODAL_LATE_LOW.value, th.BIMODAL_LATE_HIGH.value
     return c.graph(
         12,
@@ -118,7 +131,7 @@ def _late_ratio() -> Any:
         "percentunit",
         _both_sides(rc.LATE_RATIO),
         limits=(0, 1),
-        marks=steps((None, "transparent"), (low, ORANGE), (high, VERMILION)),
+        marks=marks((low, ORANGE), (high, VERMILION)),
         legend="list",
     )
 
@@ -127,7 +140,7 @@ def _few() -> str:
     return f"Of the servers, the {outliers.DRAWN} that are farthest from the median of their fleet."
 
 
-def _late_seconds() -> Any:
+def _late_seconds() -> Panel:
     return c.graph(
         13,
         "Late: mean wait of those that waited",
@@ -140,7 +153,7 @@ def _late_seconds() -> Any:
     )
 
 
-def _waves() -> Any:
+def _waves() -> Panel:
     return c.graph(
         14,
         "Effective waves",
@@ -153,7 +166,7 @@ def _waves() -> Any:
     )
 
 
-def _p50_p90() -> Any:
+def _p50_p90() -> Panel:
     def wait(quantile: str, where: str) -> str:
         return select(rc.QUEUE_TIME, where=where, quantile=quantile)
 
@@ -166,7 +179,7 @@ def _p50_p90() -> Any:
         "s",
         [
             Query(
-                f"{wait(quantile, lb.SERVER)} and on ({lb.BACKEND}, {lb.MODEL_NAME}) {longest}",
+                f"{wait(quantile, lb.SERVER)} and {ON_SUBJECT} {longest}",
                 f"{name} {{{{backend}}}}",
             )
             for quantile, name in (("0.9", "p90"), ("0.5", "p50"))
@@ -177,15 +190,8 @@ def _p50_p90() -> Any:
         scale="log",
         limits=(None, None),
         legend="list",
-        overrides=[_dashed("/^p50 /")],
+        overrides=[override_all("^p50 ", custom__lineStyle={"fill": "dash", "dash": [8, 6]})],
     )
-
-
-def _dashed(names: str) -> Json:
-    return {
-        "matcher": {"id": "byRegexp", "options": names},
-        "properties": [{"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}}],
-    }
 
 
 def _backends() -> p.Row:
@@ -193,7 +199,7 @@ def _backends() -> p.Row:
     return p.Row("Backends: each of them, slowest first", 9, panels, folded=True)
 
 
-def _backend_e2e() -> Any:
+def _backend_e2e() -> Panel:
     return outliers.graph(
         17,
         "Mean end-to-end time, by backend",
@@ -203,7 +209,7 @@ def _backend_e2e() -> Any:
     )
 
 
-def _skew() -> Any:
+def _skew() -> Panel:
     return c.graph(
         18,
         "Skew: slowest over fastest backend",
@@ -211,24 +217,21 @@ def _skew() -> Any:
         TIMES,
         [Query(select(rc.FLEET_SKEW), "{{fleet}}")],
         limits=(1, None),
-        marks=steps((None, "transparent"), (th.SKEW.value, VERMILION)),
+        marks=marks((th.SKEW.value, VERMILION)),
         no_value=NO_SKEW,
     )
 
 
-def _backend_table() -> Any:
-    def per_backend(series: Recorded, **labels: str) -> str:
-        return by("max", select(series, **labels), lb.BACKEND, lb.MODEL_NAME)
-
-    stages = [Column(stage, per_backend(rc.STAGE_MEAN, stage=stage), "s") for stage in lb.SERVER_STAGES]
-    late = per_backend(rc.LATE_RATIO, where=lb.SERVER)
+def _backend_table() -> Panel:
+    stages = [Column(stage, per_subject(rc.STAGE_MEAN, stage=stage), "s") for stage in lb.SERVER_STAGES]
+    late = per_subject(rc.LATE_RATIO, where=lb.SERVER)
     columns = [
-        Column("requests", per_backend(rc.WINDOW_REQUESTS), "short"),
-        Column("end-to-end", per_backend(rc.E2E_MEAN), "s"),
+        Column("requests", per_subject(rc.WINDOW_REQUESTS), "short"),
+        Column("end-to-end", per_subject(rc.E2E_MEAN), "s"),
         *stages,
-        Column("late", late, "percentunit", ((None, "transparent"), (th.BIMODAL_LATE_LOW.value, WARN))),
-        Column("late by", per_backend(rc.LATE_SECONDS, where=lb.SERVER), "s"),
-        Column("waves", per_backend(rc.WAVES, where=lb.SERVER), "none"),
+        Column("late", late, "percentunit", past(th.BIMODAL_LATE_LOW.value, WARN)),
+        Column("late by", per_subject(rc.LATE_SECONDS, where=lb.SERVER), "s"),
+        Column("waves", per_subject(rc.WAVES, where=lb.SERVER), "none"),
     ]
     read = (rc.WINDOW_REQUESTS, rc.E2E_MEAN, rc.STAGE_MEAN, rc.LATE_RATIO, rc.LATE_SECONDS, rc.WAVES)
     return c.table(
@@ -246,7 +249,7 @@ def _residuals() -> p.Row:
     return p.Row("Residual: what no stage explains", 9, ((_residual(), 24),), folded=True)
 
 
-def _residual() -> Any:
+def _residual() -> Panel:
     return c.graph(
         9,
         "Residual, by backend",

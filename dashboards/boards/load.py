@@ -20,11 +20,12 @@ from dashboards.fields import (
     YELLOW,
     Column,
     Json,
+    Panel,
     Query,
     coloured,
     override,
 )
-from dashboards.queries import by, native, reads, select
+from dashboards.queries import SUBJECT, by, native, per_subject, reads, select
 from tidegauge import vllm
 from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import labels as lb
@@ -52,7 +53,7 @@ def _arrivals() -> p.Row:
     return p.Row("What arrives, and how it ends", 9, ((_rates(), 8), (_burstiness(), 8), (_finished(), 8)))
 
 
-def _rates() -> object:
+def _rates() -> Panel:
     return c.graph(
         1,
         "Arrivals and finishes",
@@ -67,7 +68,7 @@ def _rates() -> object:
     )
 
 
-def _burstiness() -> object:
+def _burstiness() -> Panel:
     return c.graph(
         2,
         "Burstiness",
@@ -80,7 +81,7 @@ def _burstiness() -> object:
     )
 
 
-def _finished() -> object:
+def _finished() -> Panel:
     return c.graph(
         3,
         "Requests that finish, by reason",
@@ -98,7 +99,7 @@ def _in_flight() -> p.Row:
     return p.Row("What the servers hold and give", 9, ((_held(), 8), (_prompt(), 8), (_output(), 8)))
 
 
-def _held() -> object:
+def _held() -> Panel:
     return c.graph(
         4,
         "Requests in flight",
@@ -112,15 +113,15 @@ def _held() -> object:
     )
 
 
-def _prompt() -> object:
+def _prompt() -> Panel:
     return _tokens(5, "Prompt tokens per second", "Those that the prefix cache held count too.", rc.PROMPT_RATE)
 
 
-def _output() -> object:
+def _output() -> Panel:
     return _tokens(6, "Generated tokens per second", "What the servers give.", rc.OUTPUT_RATE)
 
 
-def _tokens(id_: int, title: str, description: str, series: Recorded) -> object:
+def _tokens(id_: int, title: str, description: str, series: Recorded) -> Panel:
     return c.graph(
         id_,
         title,
@@ -142,7 +143,7 @@ def _quantiles(  # noqa: PLR0913  # what tells one of these panels from another
     names: dict[str, str],
     most: str,
     legend: Literal["side", "list"],
-) -> object:
+) -> Panel:
     last = max(names)
     worst = f"{names[last]}, {most}"
     lines = [Query(f"quantile(0.5, {select(series, quantile=quantile)})", name) for quantile, name in names.items()]
@@ -202,7 +203,7 @@ def _ends() -> p.Row:
     return p.Row("What is lost", 8, ((_aborted(), 12), (_rejected(), 12)))
 
 
-def _aborted() -> object:
+def _aborted() -> Panel:
     chosen = select(rc.ABORTED)
     return c.graph(
         16,
@@ -216,7 +217,7 @@ def _aborted() -> object:
     )
 
 
-def _rejected() -> object:
+def _rejected() -> Panel:
     turned = select(rc.REJECTION_RATE)
     counted = native(f"vllm:{vllm.REJECTIONS}%s")
     return c.graph(
@@ -239,13 +240,9 @@ def _each() -> p.Row:
     return p.Row("Each backend", 10, ((_each_load(), 24), (_each_latency(), 24)), folded=True)
 
 
-def _per_backend(series: Recorded, **labels: str) -> str:
-    return by("max", select(series, **labels), lb.BACKEND, lb.MODEL_NAME)
-
-
-def _each_load() -> object:
+def _each_load() -> Panel:
     lengths = [
-        Column(f"{kind} {name}", _per_backend(series, quantile=quantile), "short")
+        Column(f"{kind} {name}", per_subject(series, quantile=quantile), "short")
         for kind, series in (("prompt", rc.PROMPT_LENGTH), ("output", rc.OUTPUT_LENGTH))
         for quantile, name in LENGTHS.items()
     ]
@@ -254,12 +251,12 @@ def _each_load() -> object:
         "Load of each backend",
         "What each backend is asked for and gives. "
         f"{reads(rc.REQUEST_RATE, rc.IN_FLIGHT, rc.PROMPT_RATE, rc.OUTPUT_RATE, rc.PROMPT_LENGTH, rc.OUTPUT_LENGTH)}",
-        (lb.BACKEND, lb.MODEL_NAME),
+        SUBJECT,
         [
-            Column("finish", _per_backend(rc.REQUEST_RATE), "reqps"),
-            Column("in flight", _per_backend(rc.IN_FLIGHT), "none"),
-            Column("prompt tok/s", _per_backend(rc.PROMPT_RATE), "short"),
-            Column("output tok/s", _per_backend(rc.OUTPUT_RATE), "short"),
+            Column("finish", per_subject(rc.REQUEST_RATE), "reqps"),
+            Column("in flight", per_subject(rc.IN_FLIGHT), "none"),
+            Column("prompt tok/s", per_subject(rc.PROMPT_RATE), "short"),
+            Column("output tok/s", per_subject(rc.OUTPUT_RATE), "short"),
             *lengths,
         ],
         sort=("output tok/s", True),
@@ -267,16 +264,16 @@ def _each_load() -> object:
     )
 
 
-def _each_latency() -> object:
+def _each_latency() -> Panel:
     kinds = (("TTFT", rc.TTFT_5M), ("TPOT", rc.TPOT_5M), ("ITL", rc.ITL_5M), ("e2e", rc.E2E_5M))
     return c.table(
         19,
         "Latency of each backend",
         "Time to first token, per output token, between two outputs, and end to end. "
         f"{reads(*(series for _, series in kinds))}",
-        (lb.BACKEND, lb.MODEL_NAME),
+        SUBJECT,
         [
-            Column(f"{kind} {name}", _per_backend(series, quantile=quantile), "s")
+            Column(f"{kind} {name}", per_subject(series, quantile=quantile), "s")
             for kind, series in kinds
             for quantile, name in LATENCIES.items()
         ],

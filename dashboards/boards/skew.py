@@ -8,24 +8,39 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import engines, frame, outliers
 from dashboards import panels as p
-from dashboards.fields import BAD, GOOD, NEUTRAL, ORANGE, VERMILION, WARN, Column, Json, Query, state, steps
-from dashboards.queries import by, otherwise, reads, select
-from tidegauge.catalogue import Recorded, places
+from dashboards.fields import (
+    BAD,
+    GOOD,
+    NEUTRAL,
+    ORANGE,
+    PLAIN,
+    TIMES,
+    VERMILION,
+    WARN,
+    Column,
+    Json,
+    Panel,
+    Query,
+    marks,
+    past,
+    state,
+    steps,
+)
+from dashboards.queries import ON_BACKEND, SUBJECT, by, otherwise, per_backend, per_subject, reads, select
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
+from tidegauge.catalogue import places
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-TIMES: Final = "suffix:x"
 NO_SKEW: Final = "needs two busy backends"
 FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in the window"
 NO_LOOKUPS: Final = "no prefix-cache look-ups"
 P95: Final = "0.95"
 DOWN, UP, TWIN = 0, 1, 2
 
-_SUBJECT: Final = (lb.BACKEND, lb.MODEL_NAME)
 _MEMBER: Final = select(rc.FLEET_MEMBER)
-_TWIN: Final = f"({by('max', select(ex.BACKEND_DISTINCT), lb.BACKEND)} == 0)"
+_TWIN: Final = f"({per_backend(ex.BACKEND_DISTINCT)} == 0)"
 
 
 def board() -> Json:
@@ -51,7 +66,7 @@ def _verdict() -> p.Row:
     return p.Row("Verdict: the odd one out, and how far from the other end", 5, panels)
 
 
-def _slowest() -> object:
+def _slowest() -> Panel:
     return c.stat(
         1,
         "Slowest",
@@ -66,7 +81,7 @@ def _slowest() -> object:
     )
 
 
-def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> object:
+def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> Panel:
     worst, difference = (select(series, signal=signal) for series in (rc.SKEW_WORST, rc.SKEW_DIFFERENCE))
     return c.stat(
         id_,
@@ -81,7 +96,7 @@ def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> object:
     )
 
 
-def _counted() -> object:
+def _counted() -> Panel:
     return c.stat(
         5,
         "Backends",
@@ -97,7 +112,7 @@ def _counted() -> object:
     )
 
 
-def _twins() -> object:
+def _twins() -> Panel:
     down = f"({select(rc.BACKEND_UP)} == 0)"
     all_well = f'label_replace({by("max", select(ex.BACKEND_DISTINCT))} ^ 0, "{lb.BACKEND}", "of all", "", "")'
     found = otherwise(f"{_TWIN} + {TWIN}", down)
@@ -134,7 +149,7 @@ def _signals() -> p.Row:
             "percentunit",
             rc.LATE_RATIO,
             limits=(0, 1),
-            marks=steps((None, "transparent"), (low, ORANGE), (high, VERMILION)),
+            marks=marks((low, ORANGE), (high, VERMILION)),
             where=lb.SERVER,
         ),
         outliers.graph(
@@ -169,7 +184,7 @@ def _signals() -> p.Row:
             "percentunit",
             rc.KV_USAGE,
             limits=(0, 1),
-            marks=steps((None, "transparent"), (th.KV_FULL.value, VERMILION)),
+            marks=marks((th.KV_FULL.value, VERMILION)),
             no_value="no server reports",
         ),
     )
@@ -180,33 +195,30 @@ def _table() -> p.Row:
     return p.Row("Every backend", 11, ((_backends(), 24),))
 
 
-def _backends() -> object:
-    def per_backend(series: Recorded, **labels: str) -> str:
-        return by("max", select(series, **labels), *_SUBJECT)
-
-    against = by("max", outliers.of_median(rc.FLEET_E2E), *_SUBJECT)
+def _backends() -> Panel:
+    against = by("max", outliers.of_median(rc.FLEET_E2E), *SUBJECT)
     standing = otherwise(f"{_TWIN} + {TWIN}", select(rc.BACKEND_UP))
-    far = ((None, "transparent"), (th.SKEW.value - 1, WARN))
+    far = past(th.SKEW.value - 1, WARN)
     columns = [
         Column(
             "state",
-            by("max", f"{_MEMBER} * on ({lb.BACKEND}) group_left () ({standing})", *_SUBJECT),
+            by("max", f"{_MEMBER} * {ON_BACKEND} group_left () ({standing})", *SUBJECT),
             "none",
-            mappings=(state(DOWN, "down", BAD), state(UP, "up", "transparent"), state(TWIN, "twin", WARN)),
+            mappings=(state(DOWN, "down", BAD), state(UP, "up", PLAIN), state(TWIN, "twin", WARN)),
         ),
         Column("distance", f"abs({against} - 1)", "percentunit", far),
         Column("to median", against, TIMES),
-        Column("end-to-end", per_backend(rc.FLEET_E2E), "s"),
-        Column("requests", per_backend(rc.WINDOW_REQUESTS), "short"),
-        Column("late", per_backend(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
-        Column("running", per_backend(rc.RUNNING), "short"),
-        Column("waiting", per_backend(rc.WAITING), "short"),
-        Column("KV usage", per_backend(rc.KV_USAGE), "percentunit"),
-        Column("prefix hits", per_backend(rc.PREFIX_HIT), "percentunit"),
-        Column("preempted", per_backend(rc.PREEMPTION_RATE), "short"),
-        Column("prompt p95", per_backend(rc.PROMPT_LENGTH, quantile=P95), "short"),
-        Column("output p95", per_backend(rc.OUTPUT_LENGTH, quantile=P95), "short"),
-        Column("TPOT p50", per_backend(rc.TPOT_5M, quantile="0.5"), "s"),
+        Column("end-to-end", per_subject(rc.FLEET_E2E), "s"),
+        Column("requests", per_subject(rc.WINDOW_REQUESTS), "short"),
+        Column("late", per_subject(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
+        Column("running", per_subject(rc.RUNNING), "short"),
+        Column("waiting", per_subject(rc.WAITING), "short"),
+        Column("KV usage", per_subject(rc.KV_USAGE), "percentunit"),
+        Column("prefix hits", per_subject(rc.PREFIX_HIT), "percentunit"),
+        Column("preempted", per_subject(rc.PREEMPTION_RATE), "short"),
+        Column("prompt p95", per_subject(rc.PROMPT_LENGTH, quantile=P95), "short"),
+        Column("output p95", per_subject(rc.OUTPUT_LENGTH, quantile=P95), "short"),
+        Column("TPOT p50", per_subject(rc.TPOT_5M, quantile="0.5"), "s"),
     ]
     read = (
         *(rc.FLEET_MEMBER, rc.BACKEND_UP, ex.BACKEND_DISTINCT, rc.FLEET_E2E, rc.WINDOW_REQUESTS, rc.LATE_RATIO),
@@ -220,7 +232,7 @@ def _backends() -> object:
         "farthest first. A dash: too few requests to compare, or a twin. Preempted is per second. A backend's name "
         "leads to where its latency goes. "
         f"{reads(*read)}",
-        _SUBJECT,
+        SUBJECT,
         columns,
         sort=("distance", True),
         widths={c.HEADINGS[lb.BACKEND]: 140, c.HEADINGS[lb.MODEL_NAME]: 140},

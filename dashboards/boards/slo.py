@@ -17,14 +17,19 @@ from dashboards.fields import (
     GREY,
     NEUTRAL,
     ORANGE,
+    PLAIN,
     SKY,
+    TIMES,
+    UNFILLED,
     VERMILION,
     WARN,
     Column,
     Json,
+    Panel,
     Query,
     coloured,
     dashed,
+    marks,
     override_all,
     state,
     steps,
@@ -49,15 +54,12 @@ BURNING: Final = {
 }
 QUANTILES: Final = {"0.9": "p90", "0.99": "p99"}
 SEVERITIES: Final = {"critical": VERMILION, "warning": ORANGE}
-TIMES: Final = "suffix:x"
 LOW: Final = 0.25
 IDLE: Final = "idle: no request was judged"
 FEW: Final = f"idle, or fewer than {th.MIN_REQUESTS.value:g} requests in 5 minutes"
 
 _SUBJECT: Final = (lb.MODEL_NAME, lb.SLI)
 _FACTORS: Final = " / ".join(f"{rate.factor:g}" for rate in limits.BURN_RATES)
-_LINES: Final = override_all(".", custom__fillOpacity=0)
-"""No fill: under many lines it makes one dark area."""
 _ROOMY: Final = override_all(".", custom__fillOpacity=0, custom__axisSoftMax=1)
 """Besides, room up to a burn rate of 1: a budget that hardly burns is to look like one."""
 _LEFT: Final = steps((None, NEUTRAL), (-1e6, BAD), (0, WARN), (LOW, GOOD))
@@ -91,7 +93,7 @@ def _verdict() -> p.Row:
     return p.Row("Verdict: what is left of the error budget of three days, for the model with the least", 5, panels)
 
 
-def _budget_left(id_: int, sli: str) -> object:
+def _budget_left(id_: int, sli: str) -> Panel:
     name, _ = LEVELS[sli]
     return c.stat(
         id_,
@@ -108,7 +110,7 @@ def _budget_left(id_: int, sli: str) -> object:
     )
 
 
-def _judged() -> object:
+def _judged() -> Panel:
     return c.stat(
         4,
         "Judged",
@@ -121,7 +123,7 @@ def _judged() -> object:
     )
 
 
-def _alerts() -> object:
+def _alerts() -> Panel:
     return frame.alerts(5, "Vllm.+BudgetBurn")
 
 
@@ -129,7 +131,7 @@ def _models() -> p.Row:
     return p.Row("Each model: the share within the target over every window, and what is left", 9, ((_table(), 24),))
 
 
-def _table() -> object:
+def _table() -> Panel:
     windows = {
         "5 min": rc.SLO_5M,
         "30 min": rc.SLO_30M,
@@ -147,7 +149,7 @@ def _table() -> object:
         Column("asked", f"{asked} != {judged}", "s"),
         Column("objective", _each(rc.SLO_OBJECTIVE), "percentunit"),
         *(Column(name, _each(series), "percentunit") for name, series in windows.items()),
-        Column("budget left", _left(), "percentunit", ((None, "transparent"), *colours)),
+        Column("budget left", _left(), "percentunit", ((None, PLAIN), *colours)),
     ]
     read = (rc.SLO_TOTAL, rc.SLO_JUDGED, rc.SLO_ASKED, rc.SLO_OBJECTIVE, *windows.values())
     return c.table(
@@ -175,7 +177,7 @@ def _burning() -> p.Row:
     return p.Row("Burn: how many times too fast the budget goes, for the model that burns fastest", 8, panels)
 
 
-def _burn_rate(id_: int, sli: str) -> object:
+def _burn_rate(id_: int, sli: str) -> Panel:
     name, _ = LEVELS[sli]
     factors = sorted((rate.factor, SEVERITIES.get(rate.severity, SKY)) for rate in limits.BURN_RATES)
     return c.graph(
@@ -187,7 +189,7 @@ def _burn_rate(id_: int, sli: str) -> object:
         TIMES,
         [Query(by("max", _burn(series, sli=sli)), window) for window, (series, _) in BURNING.items()],
         overrides=[_ROOMY, *coloured({window: colour for window, (_, colour) in BURNING.items()})],
-        marks=steps((None, "transparent"), *factors),
+        marks=marks(*factors),
         legend="list",
         decimals=1,
         no_value=IDLE,
@@ -199,7 +201,7 @@ def _latencies() -> p.Row:
     return p.Row("Latency against its target, at the slowest backend of each model", 9, panels)
 
 
-def _latency(id_: int, sli: str) -> object:
+def _latency(id_: int, sli: str) -> Panel:
     name, series = LEVELS[sli]
     quantiles = [
         Query(by("max", select(series, quantile=value), lb.MODEL_NAME), f"{short} {{{{{lb.MODEL_NAME}}}}}")
@@ -213,7 +215,7 @@ def _latency(id_: int, sli: str) -> object:
         f"objective of 95 % one in twenty may. {reads(series, rc.SLO_JUDGED)}",
         "s",
         [*quantiles, Query(select(rc.SLO_JUDGED, sli=sli), f"target {{{{{lb.MODEL_NAME}}}}}")],
-        overrides=[_LINES, override_all("^p99 ", custom__lineWidth=1), dashed("^target ", VERMILION)],
+        overrides=[UNFILLED, override_all("^p99 ", custom__lineWidth=1), dashed("^target ", VERMILION)],
         limits=(None, None),
         scale="log",
         legend="list",
@@ -225,7 +227,7 @@ def _budget() -> p.Row:
     return p.Row("Error budget over time", 9, ((_budget_over_time(), 16), (_note(), 8)))
 
 
-def _budget_over_time() -> object:
+def _budget_over_time() -> Panel:
     return c.graph(
         13,
         "Budget left over three days",
@@ -235,13 +237,13 @@ def _budget_over_time() -> object:
         [Query(_left(), "{{sli}} {{model_name}}")],
         overrides=[override_all(".", custom__fillOpacity=0, custom__axisSoftMin=0)],
         limits=(None, 1),
-        marks=steps((None, "transparent"), (0, VERMILION)),
+        marks=marks((0, VERMILION)),
         legend="list",
         no_value="no request in 3 days",
     )
 
 
-def _note() -> object:
+def _note() -> Panel:
     return c.text(
         14,
         "How to read it",
@@ -260,7 +262,7 @@ def _attainment() -> p.Row:
     return p.Row("Share within the target over time, per model", 8, panels, folded=True)
 
 
-def _attained(id_: int, sli: str) -> object:
+def _attained(id_: int, sli: str) -> Panel:
     name, _ = LEVELS[sli]
     return c.graph(
         id_,
@@ -272,7 +274,7 @@ def _attained(id_: int, sli: str) -> object:
             Query(select(rc.SLO_5M, sli=sli), "{{model_name}}"),
             Query(select(rc.SLO_OBJECTIVE, sli=sli), "objective {{model_name}}"),
         ],
-        overrides=[_LINES, dashed("^objective ", VERMILION)],
+        overrides=[UNFILLED, dashed("^objective ", VERMILION)],
         limits=(None, 1),
         legend="list",
         no_value=IDLE,

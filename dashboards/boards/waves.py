@@ -22,24 +22,26 @@ from dashboards.fields import (
     PURPLE,
     SKY,
     STAGE_COLOURS,
+    TIMES,
     VERMILION,
     WARN,
     Column,
     Json,
+    Panel,
     Query,
     coloured,
     override,
+    past,
     state,
     steps,
 )
-from dashboards.queries import buckets, by, native, otherwise, reads, select, weighted_mean
+from dashboards.queries import buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
 from tidegauge import vllm
-from tidegauge.catalogue import Recorded, Series, places
+from tidegauge.catalogue import Series, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-TIMES: Final = "suffix:x"
 NO_CALLER: Final = "no caller reports"
 NOTHING_CUT: Final = "no ceiling known, or no barrier seen"
 NOBODY: Final = "nobody waited, or no exporter"
@@ -84,7 +86,7 @@ def _mappings() -> list[Json]:
     return [state(number, name, colour) for number, (name, colour) in enumerate(STATES.items())]
 
 
-def _state() -> object:
+def _state() -> Panel:
     return c.stat(
         1,
         "Do ceilings cut barriers",
@@ -99,7 +101,7 @@ def _state() -> object:
     )
 
 
-def _margin() -> object:
+def _margin() -> Panel:
     return c.stat(
         2,
         "Margin",
@@ -114,7 +116,7 @@ def _margin() -> object:
     )
 
 
-def _deepest() -> object:
+def _deepest() -> Panel:
     return c.stat(
         3,
         "Waves",
@@ -132,7 +134,7 @@ def _waiting() -> str:
     return otherwise(*(by("sum", select(one), lb.CAUSE) for one in (rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)))
 
 
-def _largest_cause() -> object:
+def _largest_cause() -> Panel:
     return c.stat(
         4,
         "Cause of waiting",
@@ -146,7 +148,7 @@ def _largest_cause() -> object:
     )
 
 
-def _seen() -> object:
+def _seen() -> Panel:
     return c.stat(
         5,
         "Barriers seen",
@@ -168,7 +170,7 @@ def _barriers() -> p.Row:
     )
 
 
-def _fan_out() -> object:
+def _fan_out() -> Panel:
     capacity = select(rc.FLEET_CAPACITY, basis="p90_prompt")
     return c.graph(
         6,
@@ -196,7 +198,7 @@ def _fan_out() -> object:
     )
 
 
-def _waves() -> object:
+def _waves() -> Panel:
     return c.graph(
         7,
         "Waves per barrier, median and most",
@@ -214,7 +216,7 @@ def _waves() -> object:
     )
 
 
-def _clipped() -> object:
+def _clipped() -> Panel:
     return c.graph(
         8,
         "Clipped barriers",
@@ -227,7 +229,7 @@ def _clipped() -> object:
     )
 
 
-def _timeline() -> object:
+def _timeline() -> Panel:
     return c.timeline(
         9,
         "State of the ceilings",
@@ -243,7 +245,7 @@ def _causes() -> p.Row:
     return p.Row("Why requests wait", 9, ((_by_cause(), 14), (_hidden(), 10)))
 
 
-def _by_cause() -> object:
+def _by_cause() -> Panel:
     return c.graph(
         10,
         "Requests waiting, by cause",
@@ -259,7 +261,7 @@ def _by_cause() -> object:
     )
 
 
-def _hidden() -> object:
+def _hidden() -> Panel:
     return c.graph(
         11,
         "Decode, and the wait hidden in it",
@@ -282,7 +284,7 @@ def _waits() -> p.Row:
     return p.Row("How long they wait", 10, ((_server_waits(), 12), (_caller_waits(), 12)))
 
 
-def _server_waits() -> object:
+def _server_waits() -> Panel:
     name = f"vllm:{vllm.QUEUE}_bucket"
     return c.heatmap(
         12,
@@ -294,7 +296,7 @@ def _server_waits() -> object:
     )
 
 
-def _caller_waits() -> object:
+def _caller_waits() -> Panel:
     name = f"{ex.CALLER_WAIT.name}_bucket"
     return c.heatmap(
         13,
@@ -310,10 +312,7 @@ def _backends() -> p.Row:
     return p.Row("Which backend makes them wait", 9, ((_by_backend(), 24),), folded=True)
 
 
-def _by_backend() -> object:
-    def per_backend(series: Recorded, **labels: str) -> str:
-        return by("max", select(series, **labels), lb.BACKEND)
-
+def _by_backend() -> Panel:
     causes = [cause for cause in lb.CAUSES if cause != lb.CALLER]
     return c.table(
         19,
@@ -326,7 +325,7 @@ def _by_backend() -> object:
                 "all causes",
                 by("sum", select(rc.WAITING_CAUSE), lb.BACKEND),
                 "none",
-                ((None, "transparent"), (1, WARN)),
+                past(1, WARN),
             ),
             *(Column(cause, per_backend(rc.WAITING_CAUSE, cause=cause), "none") for cause in causes),
             Column("late", per_backend(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
