@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Final, Literal
 
+from dashboards.absent import NOTHING
 from dashboards.fields import NEUTRAL, Column, Json, Panel, Query, column_override, override, steps
 from dashboards.panels import panel, targets
 from tidegauge.catalogue import labels as lb
 
-NOTHING: Final = "nothing finished in the window"
 HEADINGS: Final = {lb.BACKEND: "Backend", lb.MODEL_NAME: "Model", lb.FLEET: "Fleet"}
 """How tables head the columns of labels that are subjects; any other label is its own heading."""
 _LAST: Final[Json] = {"calcs": ["lastNotNull"], "fields": "", "values": False}

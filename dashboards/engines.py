@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import panels as p
+from dashboards.absent import NO_SERVER
 from dashboards.fields import UNFILLED, Panel, Query
 from dashboards.outliers import DRAWN
 from dashboards.queries import AT_END, FILTERS, NATIVE, native
@@ -52,5 +53,5 @@ def _graph(id_: int, title: str, unit: str, family: str) -> Panel:
         overrides=[UNFILLED],
         limits=(0, 1 if unit == "percentunit" else None),
         legend="list",
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )

@@ -24,7 +24,6 @@ SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 NO_SOURCE: Final = ("no source", NEUTRAL)
 DOUBT: Final = "KV capacity"
 DISPUTED, UNKNOWN, UNTOLD = 1, 2, 3
-NO_EXPORTER: Final = "no exporter: not known"
 
 _MEMBERS: Final = by("group", select(rc.FLEET_MEMBER), lb.BACKEND)
 

@@ -8,6 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import outliers
 from dashboards import panels as p
+from dashboards.absent import NO_CALLER, NO_EXPORTER, NO_LOG
 from dashboards.fields import (
     BLUE,
     GOOD,
@@ -35,10 +36,8 @@ from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 
-NO_EXPORTER: Final = "no exporter"
-NOT_TOLD: Final = "no exporter tells"
-NO_CALLER: Final = "no caller reports"
-NEVER: Final = "none since the exporter started, or no exporter"
+NOT_TOLD: Final = f"{NO_EXPORTER} tells"
+NEVER: Final = f"none since the exporter started, or {NO_EXPORTER}"
 LINES: Final = {"parsed": BLUE, "ignored": GREY, "dropped": VERMILION}
 EVENTS: Final = {
     "accepted": BLUE,
@@ -151,7 +150,7 @@ def _lines() -> Panel:
         [Query(_per_minute(ex.LOG_LINES, lb.RESULT), "{{result}}")],
         overrides=coloured(LINES),
         legend="list",
-        no_value="no log configured",
+        no_value=NO_LOG,
     )
 
 

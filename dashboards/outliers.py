@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dashboards import charts as c
+from dashboards.absent import NOTHING
 from dashboards.fields import GREY, Json, Panel, Query
 from dashboards.queries import AT_END, ON_FLEET, ON_SUBJECT, by, reads, select
 from tidegauge.catalogue import Recorded
@@ -62,7 +63,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     *,
     limits: tuple[float | None, float | None] = (0, None),
     marks: Json | None = None,
-    no_value: str = c.NOTHING,
+    no_value: str = NOTHING,
     **labels: str,
 ) -> Panel:
     """The farthest backends as coloured lines over the median in grey.

@@ -10,6 +10,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame
 from dashboards import panels as p
+from dashboards.absent import NO_BACKEND, NO_PAIR
 from dashboards.fields import BAD, GOOD, NEUTRAL, STAGE_COLOURS, WARN, Column, Panel, Query, coloured, override, state
 from dashboards.fields import steps as thresholds
 from dashboards.outliers import named
@@ -156,7 +157,7 @@ def _capacity() -> Panel:
         (lb.FLEET,),
         columns,
         widths={"KV tokens": 140, "max_num_seqs": 170},
-        no_value="no server known",
+        no_value=NO_BACKEND,
     )
 
 
@@ -242,5 +243,5 @@ def _odd_one_out() -> Panel:
         thresholds=thresholds((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
         named=True,
         decimals=2,
-        no_value="unknown: needs two busy backends",
+        no_value=f"unknown: {NO_PAIR}",
     )

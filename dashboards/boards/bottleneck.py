@@ -11,6 +11,7 @@ import attrs
 from dashboards import charts as c
 from dashboards import frame, outliers
 from dashboards import panels as p
+from dashboards.absent import FEW_5M, NO_BACKEND, NO_SERVER
 from dashboards.fields import (
     BAD,
     GOOD,
@@ -66,9 +67,7 @@ LEVELS: Final[Mapping[str, Level]] = {
 UNSEEN: Final = 10
 """What is added to a level's number where no GPU figure was part of the evidence."""
 SHOWN: Final = 20
-LOADED: Final = "no backend known"
 NO_GPU: Final = "no DCGM data: its exporter is not scraped, or its host label leads to no backend"
-FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in 5 minutes"
 P90: Final = "0.9"
 
 _ALERTS: Final = ("Vllm.+Bound", "VllmCommunication.+", "VllmKVCache.+", "VllmPreempting")
@@ -111,7 +110,7 @@ def _counted() -> Panel:
         *_counts(instant=True),
         overrides=_COLOURS,
         named=True,
-        no_value=LOADED,
+        no_value=NO_BACKEND,
     )
 
 
@@ -126,7 +125,7 @@ def _unseen() -> Panel:
         Query(otherwise(by("count", select(rc.BOTTLENECK, gpu="unseen")), f"{known} * 0"), instant=True),
         thresholds=counted(WARN),
         mappings=[state(0, "none", GOOD)],
-        no_value=LOADED,
+        no_value=NO_BACKEND,
     )
 
 
@@ -159,7 +158,7 @@ def _timeline() -> Panel:
         f"{reads(rc.BOTTLENECK)}",
         [Query(f"({_code(gpu='seen')} or {_unseen_code()}) and {ON_BACKEND} {_held_longest()}", "{{backend}}")],
         [*words, *unseen],
-        no_value=LOADED,
+        no_value=NO_BACKEND,
     )
 
 
@@ -231,7 +230,7 @@ def _table() -> Panel:
         columns,
         sort=("level", True),
         widths={c.HEADINGS[lb.BACKEND]: 180, "level": 160},
-        no_value=LOADED,
+        no_value=NO_BACKEND,
     )
 
 
@@ -243,7 +242,7 @@ def _evidence() -> p.Row:
         "Scheduling (L1) where it never reaches 0 for 5 minutes while KV cache and GPUs are free.",
         "short",
         rc.WAITING,
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )
     usage = outliers.graph(
         8,
@@ -253,7 +252,7 @@ def _evidence() -> p.Row:
         rc.KV_USAGE,
         limits=(0, 1),
         marks=full,
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )
     preempted = outliers.graph(
         9,
@@ -261,7 +260,7 @@ def _evidence() -> p.Row:
         "Memory (L2) as soon as there are any: requests that were thrown out of the batch compute their prompt again.",
         "reqps",
         rc.PREEMPTION_RATE,
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )
     panels = ((waiting, 6), (usage, 6), (preempted, 6), (_tokens(), 6))
     return p.Row("Evidence from vLLM: scheduling and memory", 9, panels)
@@ -282,7 +281,7 @@ def _tokens() -> Panel:
         ],
         overrides=_look("^target of "),
         legend="list",
-        no_value=FEW,
+        no_value=FEW_5M,
     )
 
 
@@ -362,5 +361,5 @@ def _counted_over_time() -> Panel:
         stepped=True,
         legend="list",
         decimals=0,
-        no_value=LOADED,
+        no_value=NO_BACKEND,
     )

@@ -4,6 +4,7 @@ from typing import Final
 
 from dashboards import charts as c
 from dashboards import panels as p
+from dashboards.absent import NO_CALLER, NO_EXPORTER
 from dashboards.fields import GREY, Column, Panel, Query, coloured
 from dashboards.queries import by, otherwise, reads, select
 from tidegauge.catalogue import Series
@@ -11,7 +12,7 @@ from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-NO_BARRIER: Final = "no barrier seen: steady traffic, or no exporter"
+NO_BARRIER: Final = f"no barrier seen: steady traffic, or {NO_EXPORTER}"
 SOURCES: Final = {"reported": "told by callers", "inferred": "inferred from servers"}
 """Where barriers are known from, the more certain first."""
 
@@ -36,7 +37,7 @@ def _ceiling() -> Panel:
         ],
         stepped=True,
         decimals=0,
-        no_value="no caller reports, and no plateau seen",
+        no_value=f"{NO_CALLER}, and no plateau seen",
     )
 
 
@@ -56,7 +57,7 @@ def _changes() -> Panel:
         ],
         stack="normal",
         overrides=coloured({"no reason told": GREY}),
-        no_value="no caller reports, and no limiter log is followed",
+        no_value=f"{NO_CALLER}, and no limiter log is followed",
     )
 
 
@@ -73,7 +74,7 @@ def _healthy() -> Panel:
         ],
         stepped=True,
         decimals=0,
-        no_value="no caller reports, and no exporter",
+        no_value=f"{NO_CALLER}, and {NO_EXPORTER}",
     )
 
 

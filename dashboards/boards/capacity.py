@@ -8,7 +8,8 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame, outliers
 from dashboards import panels as p
-from dashboards.facts import DOUBT, NO_EXPORTER, columns, doubt, of_members
+from dashboards.absent import NO_BACKEND, NO_CEILING, NO_EXPORTER, NO_SERVER
+from dashboards.facts import DOUBT, columns, doubt, of_members
 from dashboards.fields import (
     BLUE,
     GOOD,
@@ -43,8 +44,6 @@ BASES: Final = {
     "p90 prompt and output": "p90_prompt_and_output",
     "full context": "context_window",
 }
-NO_CEILING: Final = "no caller reports, or no exporter"
-NO_SERVER: Final = "no server reports"
 FLEET: Final = f"{{{{{lb.FLEET}}}}}"
 
 _BASIS: Final = f"${lb.BASIS}"
@@ -299,7 +298,7 @@ def _held() -> Panel:
         sort=("in use", True),
         widths={c.HEADINGS[lb.BACKEND]: 140, "p90 prompt and output": 165},
         links={c.HEADINGS[lb.BACKEND]: frame.on_backend(places.SKEW, "How it differs from the others")},
-        no_value="no backend known",
+        no_value=NO_BACKEND,
     )
 
 

@@ -12,6 +12,7 @@ from dashboards import confounders as cf
 from dashboards import frame
 from dashboards import panels as p
 from dashboards import windows as w
+from dashboards.absent import NO_BACKEND, NO_PAIR
 from dashboards.fields import BLUE, GREY, PURPLE, Column, Json, Panel, Query, fixed, override
 from dashboards.queries import by, reads, reads_in, select, weighted_mean
 from dashboards.windows import BEFORE, WINDOWS, Window
@@ -166,7 +167,7 @@ def _table(id_: int, title: str, description: str, unit: str, figures: Figures) 
         ],
         order=order,
         widths={cf.FIGURE: FIGURE_WIDTH},
-        no_value="no server known",
+        no_value=NO_BACKEND,
     )
 
 
@@ -300,5 +301,5 @@ def _skew() -> Panel:
         "suffix:x",
         {"": lambda shift: f"max({select(rc.FLEET_SKEW)}{shift})"},
         (1, None),
-        "needs two busy backends",
+        NO_PAIR,
     )

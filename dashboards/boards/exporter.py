@@ -8,6 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame, intake
 from dashboards import panels as p
+from dashboards.absent import NO_BACKEND, NO_EXPORTER, NO_LOG
 from dashboards.fields import BAD, GOOD, NEUTRAL, WARN, Column, Json, Panel, Query, counted, past, state
 from dashboards.queries import ON_BACKEND, RANGE, by, otherwise, per_backend, reads, select
 from tidegauge.catalogue import Series, places
@@ -63,7 +64,7 @@ def _up() -> Panel:
         "none",
         Query(by("min", _UP), instant=True),
         mappings=[state(1, "up", GOOD), state(0, "down", BAD)],
-        no_value=intake.NO_EXPORTER,
+        no_value=NO_EXPORTER,
     )
 
 
@@ -77,7 +78,7 @@ def _failing() -> Panel:
         Query(f"count({_POLLED}) - sum({_POLLED})", instant=True),
         thresholds=counted(BAD),
         mappings=[state(0, "none", GOOD)],
-        no_value=intake.NO_EXPORTER,
+        no_value=NO_EXPORTER,
     )
 
 
@@ -106,7 +107,7 @@ def _logs() -> Panel:
         Query(otherwise(f"count({lost})", f"count({otherwise(up, limiters)}) * 0"), instant=True),
         thresholds=counted(WARN),
         mappings=[state(0, "none", GOOD)],
-        no_value="no log configured",
+        no_value=NO_LOG,
     )
 
 
@@ -155,7 +156,7 @@ def _exporter_table() -> Panel:
         (INSTANCE, lb.VERSION),
         columns,
         widths={INSTANCE: 150, "read": 110},
-        no_value=intake.NO_EXPORTER,
+        no_value=NO_EXPORTER,
     )
 
 
@@ -219,5 +220,5 @@ def _table() -> Panel:
         columns,
         sort=("seen by", True),
         widths={c.HEADINGS[lb.BACKEND]: 170, "seen by": 170},
-        no_value="no backend known",
+        no_value=NO_BACKEND,
     )

@@ -8,6 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame, outliers, questions
 from dashboards import panels as p
+from dashboards.absent import NO_PAIR
 from dashboards.fields import (
     ORANGE,
     STAGE_COLOURS,
@@ -32,8 +33,6 @@ from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
 CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 25, 50, 75, 90)}
-NO_CALLER: Final = "no caller reports"
-NO_SKEW: Final = "needs two busy backends"
 CALLERS: Final = f"callers of {{{{{lb.FLEET}}}}}"
 FARTHEST: Final = 3
 """Servers whose wait is drawn at two quantiles."""
@@ -218,7 +217,7 @@ def _skew() -> Panel:
         [Query(select(rc.FLEET_SKEW), "{{fleet}}")],
         limits=(1, None),
         marks=marks((th.SKEW.value, VERMILION)),
-        no_value=NO_SKEW,
+        no_value=NO_PAIR,
     )
 
 

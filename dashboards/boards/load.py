@@ -8,6 +8,7 @@ from typing import Final, Literal
 from dashboards import charts as c
 from dashboards import frame
 from dashboards import panels as p
+from dashboards.absent import FEW, FEW_5M, NO_EXPORTER, NO_SERVER
 from dashboards.boards import knee
 from dashboards.fields import (
     BLUE,
@@ -31,9 +32,6 @@ from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-NO_SERVER: Final = "no server is scraped"
-NO_EXPORTER: Final = "no exporter: it counts arrivals poll by poll"
-FEW: Final = "too few requests finished"
 REASONS: Final = {"stop": BLUE, "length": SKY, "abort": ORANGE, "error": VERMILION, "repetition": YELLOW}
 LENGTHS: Final = {"0.5": "p50", "0.95": "p95", "0.99": "p99"}
 LATENCIES: Final = {"0.5": "p50", "0.9": "p90", "0.99": "p99"}
@@ -77,7 +75,7 @@ def _burstiness() -> Panel:
         "suffix:x",
         [Query(select(rc.BURSTINESS), "{{fleet}}")],
         decimals=1,
-        no_value=NO_EXPORTER,
+        no_value=f"{NO_EXPORTER}: it counts arrivals poll by poll",
     )
 
 
@@ -143,6 +141,7 @@ def _quantiles(  # noqa: PLR0913  # what tells one of these panels from another
     names: dict[str, str],
     most: str,
     legend: Literal["side", "list"],
+    no_value: str,
 ) -> Panel:
     last = max(names)
     worst = f"{names[last]}, {most}"
@@ -159,7 +158,7 @@ def _quantiles(  # noqa: PLR0913  # what tells one of these panels from another
             override(worst, custom__lineStyle={"fill": "dash", "dash": [6, 4]}, custom__fillOpacity=0),
         ],
         legend=legend,
-        no_value=FEW,
+        no_value=no_value,
     )
 
 
@@ -175,6 +174,7 @@ def _lengths() -> p.Row:
             names=LENGTHS,
             most="longest",
             legend="side",
+            no_value=FEW,
         )
         for id_, title, meaning, series in (
             (10, "Prompt length, in tokens", "Prefill and the KV cache grow with it.", rc.PROMPT_LENGTH),
@@ -187,7 +187,15 @@ def _lengths() -> p.Row:
 def _latencies() -> p.Row:
     panels = (
         _quantiles(
-            id_, title, f"{meaning} Over 5 minutes.", "s", series, names=LATENCIES, most="slowest", legend="list"
+            id_,
+            title,
+            f"{meaning} Over 5 minutes.",
+            "s",
+            series,
+            names=LATENCIES,
+            most="slowest",
+            legend="list",
+            no_value=FEW_5M,
         )
         for id_, title, meaning, series in (
             (12, "Time to first token", "From arrival to the first token: queue and prefill.", rc.TTFT_5M),
@@ -278,5 +286,5 @@ def _each_latency() -> Panel:
             for quantile, name in LATENCIES.items()
         ],
         sort=("e2e p90", True),
-        no_value=FEW,
+        no_value=FEW_5M,
     )

@@ -8,6 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import engines, frame, outliers
 from dashboards import panels as p
+from dashboards.absent import FEW, FEW_5M, NO_BACKEND, NO_EXPORTER, NO_PAIR, NO_SERVER
 from dashboards.fields import (
     BAD,
     GOOD,
@@ -33,8 +34,6 @@ from tidegauge.catalogue import places
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-NO_SKEW: Final = "needs two busy backends"
-FEW: Final = f"fewer than {th.MIN_REQUESTS.value:g} requests finished in the window"
 NO_LOOKUPS: Final = "no prefix-cache look-ups"
 P95: Final = "0.95"
 DOWN, UP, TWIN = 0, 1, 2
@@ -77,7 +76,7 @@ def _slowest() -> Panel:
         thresholds=steps((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
         named=True,
         decimals=2,
-        no_value=NO_SKEW,
+        no_value=NO_PAIR,
     )
 
 
@@ -92,7 +91,7 @@ def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> Panel:
         Query(outliers.named(worst, difference, lb.FLEET), "{{backend}}", instant=True),
         named=True,
         decimals=1,
-        no_value=NO_SKEW,
+        no_value=NO_PAIR,
     )
 
 
@@ -108,7 +107,7 @@ def _counted() -> Panel:
         Query(by("sum", select(rc.BACKEND_UP)), "up"),
         Query(by("sum", select(rc.FLEET_DISTINCT_UP)), "distinct"),
         named=True,
-        no_value="no backend known",
+        no_value=NO_BACKEND,
     )
 
 
@@ -126,7 +125,7 @@ def _twins() -> Panel:
         Query(f"topk(6, {found}) or on () {all_well}", "{{backend}}", instant=True),
         mappings=[state(DOWN, "down", BAD), state(UP, "none", GOOD), state(TWIN, "twin", WARN)],
         named=True,
-        no_value="no exporter: twins cannot be told",
+        no_value=f"{NO_EXPORTER}: twins cannot be told",
     )
 
 
@@ -167,7 +166,7 @@ def _signals() -> p.Row:
             "More than the others and slower: the balance is off. As many and slower: the server or its requests are.",
             "short",
             rc.RUNNING,
-            no_value="no server reports",
+            no_value=NO_SERVER,
         ),
         outliers.graph(
             11,
@@ -175,7 +174,7 @@ def _signals() -> p.Row:
             "A queue on one backend while others have none: the router does not see queues.",
             "short",
             rc.WAITING,
-            no_value="no server reports",
+            no_value=NO_SERVER,
         ),
         outliers.graph(
             12,
@@ -185,7 +184,7 @@ def _signals() -> p.Row:
             rc.KV_USAGE,
             limits=(0, 1),
             marks=marks((th.KV_FULL.value, VERMILION)),
-            no_value="no server reports",
+            no_value=NO_SERVER,
         ),
     )
     return p.Row("Signals: the farthest from the fleet's median", 9, tuple((panel, 8) for panel in panels))
@@ -237,7 +236,7 @@ def _backends() -> Panel:
         sort=("distance", True),
         widths={c.HEADINGS[lb.BACKEND]: 140, c.HEADINGS[lb.MODEL_NAME]: 140},
         links={c.HEADINGS[lb.BACKEND]: frame.on_backend(places.LATENCY, "Where its latency goes")},
-        no_value="no backend known",
+        no_value=NO_BACKEND,
     )
 
 
@@ -252,7 +251,7 @@ def _requests() -> p.Row:
             "Slower than the others at as many requests running: look at the GPU and its neighbours.",
             "s",
             rc.TPOT_5M,
-            no_value=FEW,
+            no_value=FEW_5M,
             quantile="0.5",
         ),
         outliers.graph(
@@ -262,7 +261,7 @@ def _requests() -> p.Row:
             "others'.",
             "short",
             rc.PREEMPTION_RATE,
-            no_value="no server reports",
+            no_value=NO_SERVER,
         ),
     )
     return p.Row(

@@ -9,6 +9,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame
 from dashboards import panels as p
+from dashboards.absent import FEW_5M, NO_SERVER
 from dashboards.fields import (
     BAD,
     BLUE,
@@ -38,7 +39,6 @@ from dashboards.queries import by, reads, select
 from tidegauge.catalogue import Recorded, limits, places
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
-from tidegauge.catalogue import thresholds as th
 
 LEVELS: Final[Mapping[str, tuple[str, Recorded]]] = {
     "ttft": ("TTFT", rc.TTFT_5M),
@@ -55,8 +55,8 @@ BURNING: Final = {
 QUANTILES: Final = {"0.9": "p90", "0.99": "p99"}
 SEVERITIES: Final = {"critical": VERMILION, "warning": ORANGE}
 LOW: Final = 0.25
+UNUSED: Final = "no request in 3 days"
 IDLE: Final = "idle: no request was judged"
-FEW: Final = f"idle, or fewer than {th.MIN_REQUESTS.value:g} requests in 5 minutes"
 
 _SUBJECT: Final = (lb.MODEL_NAME, lb.SLI)
 _FACTORS: Final = " / ".join(f"{rate.factor:g}" for rate in limits.BURN_RATES)
@@ -106,7 +106,7 @@ def _budget_left(id_: int, sli: str) -> Panel:
         thresholds=_LEFT,
         named=True,
         decimals=1,
-        no_value="no request in 3 days",
+        no_value=UNUSED,
     )
 
 
@@ -119,7 +119,7 @@ def _judged() -> Panel:
         "reqps",
         Query(by("sum", select(rc.SLO_TOTAL, sli="e2e")), instant=True),
         mappings=[state(0, "idle", NEUTRAL)],
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )
 
 
@@ -163,7 +163,7 @@ def _table() -> Panel:
         columns,
         sort=("budget left", False),
         widths={c.HEADINGS[lb.MODEL_NAME]: 190},
-        no_value="no server reports",
+        no_value=NO_SERVER,
     )
 
 
@@ -219,7 +219,7 @@ def _latency(id_: int, sli: str) -> Panel:
         limits=(None, None),
         scale="log",
         legend="list",
-        no_value=FEW,
+        no_value=FEW_5M,
     )
 
 
@@ -239,7 +239,7 @@ def _budget_over_time() -> Panel:
         limits=(None, 1),
         marks=marks((0, VERMILION)),
         legend="list",
-        no_value="no request in 3 days",
+        no_value=UNUSED,
     )
 
 

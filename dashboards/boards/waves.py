@@ -8,6 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame
 from dashboards import panels as p
+from dashboards.absent import NO_CALLER, NO_EXPORTER
 from dashboards.boards import callers
 from dashboards.boards.callers import NO_BARRIER, SOURCES
 from dashboards.fields import (
@@ -42,9 +43,8 @@ from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-NO_CALLER: Final = "no caller reports"
 NOTHING_CUT: Final = "no ceiling known, or no barrier seen"
-NOBODY: Final = "nobody waited, or no exporter"
+NOBODY: Final = f"nobody waited, or {NO_EXPORTER}"
 STATES: Final = {"inert": GOOD, "unmeasured": NEUTRAL, "clips": BAD}
 """The more it needs a look the higher it counts, so that the largest of several fleets is the one to look at."""
 LINES: Final = {

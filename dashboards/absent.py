@@ -1,0 +1,18 @@
+"""Why a panel is empty, in the same words on every board; what one panel alone can say stands with that panel."""
+
+from typing import Final
+
+from tidegauge.catalogue import thresholds as th
+
+_ENOUGH: Final = f"{th.MIN_REQUESTS.value:g} requests"
+
+NOTHING: Final = "nothing finished in the window"
+FEW: Final = f"fewer than {_ENOUGH} finished in the window"
+FEW_5M: Final = f"fewer than {_ENOUGH} finished in 5 minutes"
+NO_SERVER: Final = "no server reports"
+NO_BACKEND: Final = "no backend known"
+NO_PAIR: Final = "needs two busy backends"
+NO_EXPORTER: Final = "no exporter"
+NO_CALLER: Final = "no caller reports"
+NO_CEILING: Final = f"{NO_CALLER}, or {NO_EXPORTER}"
+NO_LOG: Final = "no log configured"
