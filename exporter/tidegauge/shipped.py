@@ -1,4 +1,4 @@
-"""Where the files lie that come with this package and are no part of it: rules and boards."""
+"""Where the files lie that come with this package and are no part of it: rules, boards and runbooks."""
 
 import sysconfig
 from pathlib import Path

@@ -72,7 +72,7 @@ class ChangeReader:
     def _take(self, groups: Groups | None, tally: Tally) -> None:
         self._slow = self._slow + 1 if groups is None else 0
         if self._slow == _MOST_SLOW:
-            self.fault = "the pattern takes too long and is given up until the next start; make it simpler"
+            self.fault = "the pattern takes too long and is given up until it is changed; make it simpler"
             self.close()
         if groups is not None and not groups:
             tally.ignored += 1
