@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.catalogue import THRESHOLDS
+from tidegauge.catalogue import THRESHOLDS, places
 from tidegauge.config import KEYS, Config, ConfigError, LimiterLog, Listen, LogSource, for_urls, load
 from tidegauge.config.nodes import parse, shown
 from tidegauge.parsing.exposition import NotMetrics
@@ -33,6 +33,7 @@ class TestDefaults:
         config = load(ONE, "t.yml", {})
 
         assert Listen("127.0.0.1", 10010) == config.listen
+        assert "http://127.0.0.1:10010/runbooks" == places.RUNBOOKS  # served there
         assert (900.0, 3600.0, 1.0, 5.0) == (config.window, config.length_window, config.poll_interval, config.timeout)
         assert 16 * 1024**2 == config.max_page_size
         assert (None, None) == (config.state_file, config.metric_prefix)

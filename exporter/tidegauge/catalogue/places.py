@@ -32,6 +32,8 @@ BOARDS: Final = (LATENCY, WAVES, SKEW, CAPACITY, LOAD, BOTTLENECK, SLO, COMPARIS
 
 GRAFANA: Final = "http://127.0.0.1:3000"
 """Grafana, as docker compose publishes it."""
-EXPORTER_ADDRESS: Final = "127.0.0.1:10010"
+HOST, PORT = "127.0.0.1", 10010
+"""Where the exporter listens unless its configuration says otherwise."""
+EXPORTER_ADDRESS: Final = f"{HOST}:{PORT}"
 RUNBOOKS: Final = f"http://{EXPORTER_ADDRESS}/runbooks"
 """The runbooks, as the exporter serves them."""

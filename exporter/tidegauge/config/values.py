@@ -6,6 +6,7 @@ from types import MappingProxyType
 import attrs
 from yarl import URL
 
+from tidegauge.catalogue import places
 from tidegauge.catalogue import thresholds as th
 from tidegauge.sources.target import MIB, BasicAuth, Target, Tls
 
@@ -16,8 +17,8 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 class Listen:
     """The address the exporter serves on; port 0 takes a free one."""
 
-    host: str = "127.0.0.1"
-    port: int = 10010
+    host: str = places.HOST
+    port: int = places.PORT
 
 
 @attrs.frozen
