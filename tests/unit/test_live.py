@@ -5,6 +5,7 @@ import json
 import logging
 import os
 
+import attrs
 import pytest
 from aiohttp import web
 
@@ -221,6 +222,27 @@ class TestRecording:
         assert 0 == asyncio.run(run())
         # The last page of a file that is cut short may itself be cut.
         assert [0, *range(len(found) - 1)] == found
+
+    def test_server_that_hangs_holds_up_no_other(self, tmp_path, monkeypatch):
+        """Its polls take as long as they may; the other's capture has all its pages."""
+        fetch, count = live.fetch, counting(30)
+        monkeypatch.setattr(live, "fetch", lambda on, to, clock: fetch(on, attrs.evolve(to, timeout=0.4), clock))
+
+        async def answer(request):
+            if request.path.startswith("/slow"):
+                await asyncio.sleep(60)
+            return await count(request)
+
+        async def run():
+            async with serving(answer) as url:
+                arguments = ["record", "--backend", f"a={url}", "--backend", f"slow={url}/slow"]
+                arguments += ["--for", "1", "--interval", "0.1", "--out", str(tmp_path)]
+                return await asyncio.to_thread(cli.main, arguments)
+
+        assert 0 == asyncio.run(run())
+        polls = {name: list(captures.read(tmp_path / f"{name}.scrapes.gz")) for name in ("a", "slow")}
+        assert {"timeout"} == {one.reason for one in polls["slow"]}
+        assert 2 * len(polls["slow"]) <= len(polls["a"])
 
     def test_two_backends_of_one_name_are_refused(self, tmp_path, capsys):
         """Their pages would end up in one file."""

@@ -116,14 +116,18 @@ async def record(
             # Also where it is interrupted.
             closed.callback(lambda path: _LOG.info("done with %s: %s pages", path, pages[path]), paths[one.name])
         async with open_session(len(backends)) as session:
-            while (begun := clock.now()) < end:
-                outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
-                for one, outcome in zip(backends, outcomes, strict=True):
+
+            async def follow(one: cf.Backend) -> None:
+                while (begun := clock.now()) < end:
+                    outcome = await fetch(session, one.target, clock)
                     captures.write(streams[one.name], outcome)
                     streams[one.name].flush()  # whatever ends this process, what was written until then is a capture
                     complaints.tell(one.name, outcome.message if isinstance(outcome, Failed) else "")
                     pages[paths[one.name]] += isinstance(outcome, Fetched)
-                await clock.sleep(max(begun + interval - clock.now(), 0.0))
+                    await clock.sleep(max(begun + interval - clock.now(), 0.0))
+
+            # Each by itself: a server that hangs must not thin out the captures of the others.
+            await asyncio.gather(*(follow(one) for one in backends))
     return pages
 
 
