@@ -13,6 +13,7 @@ from tests.builders import config, exposition, figures, lifetime, page, requests
 from tests.golden.everything import everything
 from tests.unit.little_servers import serving
 from tidegauge import cli, vllm
+from tidegauge.clock import SystemClock
 from tidegauge.report import live
 from tidegauge.report.document import document
 from tidegauge.sources import captures
@@ -45,7 +46,46 @@ def ask(handler, question):
     return asyncio.run(run())
 
 
+def hanging_beside(handler):
+    """The server of *handler*, below whose /slow nothing is answered."""
+
+    async def answer(request):
+        if request.path.startswith("/slow"):
+            await asyncio.sleep(60)
+        return await handler(request)
+
+    return answer
+
+
+def impatient(monkeypatch):
+    """Polls give up after 0.4 s."""
+    fetch = live.fetch
+    monkeypatch.setattr(live, "fetch", lambda on, to, clock: fetch(on, attrs.evolve(to, timeout=0.4), clock))
+
+
+class Fast(SystemClock):
+    """Ten times as fast as the machine's."""
+
+    def now(self):
+        return super().now() * 10
+
+    async def sleep(self, seconds):
+        await super().sleep(seconds / 10)
+
+
 class TestFromBackends:
+    def test_server_that_hangs_holds_up_no_other(self, monkeypatch):
+        """The other one is polled every second all the while."""
+        impatient(monkeypatch)
+        monkeypatch.setattr(live, "SystemClock", Fast)
+        found = ask(
+            hanging_beside(counting(30)),
+            lambda url: live.from_backends([f"a={url}", f"slow={url}/slow"], 10.0, {}),
+        )
+        finished, failed = document(found)["backends"]
+
+        assert 2 * failed["failed_polls"]["timeout"] <= finished["models"][0]["stages"]["requests"]
+
     def test_one_page_is_the_life_of_the_server(self):
         """And its own endpoints are asked."""
         found = document(ask(counting(30), lambda url: live.from_backends([url], 0.0, {})))
@@ -225,16 +265,10 @@ class TestRecording:
 
     def test_server_that_hangs_holds_up_no_other(self, tmp_path, monkeypatch):
         """Its polls take as long as they may; the other's capture has all its pages."""
-        fetch, count = live.fetch, counting(30)
-        monkeypatch.setattr(live, "fetch", lambda on, to, clock: fetch(on, attrs.evolve(to, timeout=0.4), clock))
-
-        async def answer(request):
-            if request.path.startswith("/slow"):
-                await asyncio.sleep(60)
-            return await count(request)
+        impatient(monkeypatch)
 
         async def run():
-            async with serving(answer) as url:
+            async with serving(hanging_beside(counting(30))) as url:
                 arguments = ["record", "--backend", f"a={url}", "--backend", f"slow={url}/slow"]
                 arguments += ["--for", "1", "--interval", "0.1", "--out", str(tmp_path)]
                 return await asyncio.to_thread(cli.main, arguments)

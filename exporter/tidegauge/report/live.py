@@ -73,10 +73,11 @@ async def from_backends(
     watch = Watch(states, attrs.evolve(settings, window=inf))
     complaints = Complaints(clock, _LOG)
     async with open_session(len(backends)) as session:
-        while True:
-            begun = clock.now()
-            outcomes = await asyncio.gather(*(fetch(session, one.target, clock) for one in backends))
-            for one, outcome in sorted(zip(backends, outcomes, strict=True), key=lambda pair: pair[1].at):
+
+        async def follow(one: cf.Backend) -> None:
+            while True:
+                begun = clock.now()
+                outcome = await fetch(session, one.target, clock)
                 if isinstance(outcome, Failed):
                     watch.failed(one.name, outcome.at, outcome.seconds, outcome.reason)
                     complaints.tell(one.name, outcome.message)
@@ -84,9 +85,12 @@ async def from_backends(
                     found = watch.page(one.name, outcome.at, outcome.seconds, outcome.body).complaint
                     told = f"{shown(one.url)}: expected a page of vLLM's metrics, found {found}"
                     complaints.tell(one.name, told if found else "")
-            if clock.now() - start >= seconds:
-                break
-            await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
+                if clock.now() - start >= seconds:
+                    return
+                await clock.sleep(max(begun + 1.0 - clock.now(), 0.0))
+
+        # Each by itself: a server that hangs must not thin out what is known of the others.
+        await asyncio.gather(*(follow(one) for one in backends))
         end = clock.now()
         await asyncio.gather(
             *(_ask(session, one.target, state, clock) for one, state in zip(backends, states, strict=True))
