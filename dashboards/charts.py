@@ -5,12 +5,14 @@ from string import ascii_uppercase
 from typing import Final, Literal
 
 from dashboards.absent import NOTHING
-from dashboards.fields import NEUTRAL, Column, Json, Panel, Query, column_override, override, steps
+from dashboards.fields import KNOWN, NEUTRAL, Column, Json, Panel, Query, column_override, override, steps
 from dashboards.panels import panel, targets
 from tidegauge.catalogue import labels as lb
 
 HEADINGS: Final = {lb.BACKEND: "Backend", lb.MODEL_NAME: "Model", lb.FLEET: "Fleet"}
-"""How tables head the columns of labels that are subjects; any other label is its own heading."""
+"""How tables head the columns of labels that are subjects; any other label is its own heading, in words."""
+_WIDTHS: Final = {"Backend": 150, "Model": 140}
+"""Room for an address and for a model's name, wherever there is a column of them."""
 _LAST: Final[Json] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _SCALES: Final[dict[str, Json]] = {
     "linear": {"type": "linear"},
@@ -180,7 +182,7 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
         "noValue": no_value,
         "mappings": list(mappings),
         "color": {"mode": "thresholds"},
-        "thresholds": thresholds or steps((None, NEUTRAL)),
+        "thresholds": thresholds or steps(*KNOWN),
         **({} if decimals is None else {"decimals": decimals}),
     }
     options = {
@@ -268,7 +270,7 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
     columns = [*columns, *([] if order is None else [Column("", order, "none")])]
     values = dict(zip(_value_fields(len(columns)), columns, strict=True))
     places = {name: index for index, name in enumerate((*keys, *values))}
-    headings = {name: HEADINGS.get(name, name) for name in keys}
+    headings = {name: HEADINGS.get(name, name.replace("_", " ")) for name in keys}
     organise = {
         "id": "organize",
         "options": {
@@ -277,6 +279,7 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
             "renameByName": {**headings, **{name: column.title for name, column in values.items() if column.title}},
         },
     }
+    wide = {**{name: width for name, width in _WIDTHS.items() if name in headings.values()}, **(widths or {})}
     heading, descending = sort or (headings[keys[0]], False)
     ordered = {"id": "sortBy", "options": {"sort": [{"field": list(values)[-1]}]}}
     by_heading = [{"displayName": heading, "desc": descending}]
@@ -296,7 +299,7 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
             {"matcher": {"id": "byType", "options": "string"}, "properties": [{"id": "noValue", "value": "-"}]},
             *(column_override(column) for column in columns if column.title),
             *(override(name, links=[to]) for name, to in (links or {}).items()),
-            *(override(name, custom__width=width) for name, width in (widths or {}).items()),
+            *(override(name, custom__width=width) for name, width in wide.items()),
         ],
     )
 

@@ -32,8 +32,10 @@ CAUSE_COLOURS: Final = {
 GOOD, WARN, BAD, NEUTRAL = BLUE, ORANGE, VERMILION, GREY
 PLAIN: Final = "transparent"
 """Of a cell that says nothing but its value."""
+TEXT: Final = "text"
+"""Of a number that says nothing but itself: Grafana's name for black or white, whichever the theme writes in."""
 TIMES: Final = "suffix:x"
-PER_MINUTE: Final = "suffix: /min"
+PER_MINUTE: Final = "suffix:/min"
 
 
 @attrs.frozen
@@ -49,7 +51,7 @@ class Query:
 class Column:
     """A column of a table: an instant query that gives one value per row, its heading (none: not shown) and unit.
 
-    `bar` draws the value as a bar from 0 as well.
+    `bar` draws the value as a bar from 0 as well; without `decimals` there are three significant digits.
     """
 
     title: str
@@ -58,6 +60,14 @@ class Column:
     steps: tuple[tuple[float | None, str], ...] = ()
     mappings: tuple[Json, ...] = ()
     bar: bool = False
+    decimals: int | None = None
+
+
+KNOWN: Final = ((None, NEUTRAL), (-1e12, TEXT))
+"""Steps of a figure that is neither good nor bad: in the colour of the text, and grey only where it is not known."""
+
+
+DASHES: Final[Json] = {"fill": "dash", "dash": [10, 8]}
 
 
 def steps(*pairs: tuple[float | None, str]) -> Json:
@@ -108,7 +118,7 @@ def dashed(pattern: str, colour: str) -> Json:
     return override_all(
         pattern,
         color=fixed(colour),
-        custom__lineStyle={"fill": "dash", "dash": [10, 8]},
+        custom__lineStyle=DASHES,
         custom__fillOpacity=0,
     )
 
@@ -139,6 +149,8 @@ def data_link(title: str, url: str) -> Json:
 
 def column_override(column: Column) -> Json:
     properties: Json = {"unit": column.unit, "noValue": "-"}
+    if column.decimals is not None:
+        properties["decimals"] = column.decimals
     if column.steps:
         properties["thresholds"] = steps(*column.steps)
     if column.steps or column.mappings:

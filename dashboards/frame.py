@@ -6,7 +6,8 @@ from typing import Any, Final
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.fields import BLUE, VERMILION, Column, Json, Panel, data_link
-from dashboards.queries import FILTERS
+from dashboards.queries import FILTERS, select
+from dashboards.queries import by as aggregated
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -14,12 +15,14 @@ from tidegauge.catalogue import places
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue.places import Board
 
+_FIRING: Final = 'alertstate="firing"'
 OURS: Final = 'alertname=~"(Vllm|Tidegauge).+"'
-_FIRING: Final = f'ALERTS{{alertstate="firing", {OURS}}}'
-_FIRED: Final = f"{_FIRING} unless {_FIRING} offset 1m"
-"""Their first minute: an alert that fires for hours would lie over the whole graph."""
+_SUBJECT: Final = "subject"
+"""What an alert is about: the values of its labels in one."""
+_SEVERITIES: Final = tuple(f'severity="{one}"' for one in ("critical", "warning", "info"))
+"""The gravest first."""
 _RESTARTED: Final = (
-    f"sum by ({lb.BACKEND}) (increase({ex.RESTARTS.name}[2m])) > 0"
+    f"sum by ({lb.BACKEND}) (increase({select(ex.RESTARTS)}[2m])) > 0"
     f" or (sum by (instance) (resets(vllm:{vllm.FINISHED}[2m])) > 0 unless on () {ex.BACKEND_UP.name})"
 )
 """From the exporter; where there is none, from counters that fall."""
@@ -41,11 +44,17 @@ def board(
         variables=[p.datasource(), *_chosen(by), *extra, p.constant("runbooks", places.RUNBOOKS)],
         rows=rows,
         annotations=[
-            p.annotation("Alerts", _FIRED, VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
+            p.annotation("Alerts", _fired(by), VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
             p.annotation("Restarts", _RESTARTED, BLUE, "restart", "{{backend}} {{instance}}"),
         ],
         links=_links(which),
     )
+
+
+def _fired(by: Sequence[str]) -> str:
+    """The first minute of alerts: one that fires for hours would lie over the whole graph."""
+    firing = _alerts(by, OURS)
+    return f"{firing} unless {firing} offset 1m"
 
 
 def _chosen(by: Sequence[str]) -> list[Any]:
@@ -80,24 +89,36 @@ def on_backend(which: Board, title: str) -> Json:
     return data_link(title, f"{address(which)}?{chosen}")
 
 
-def alerts(id_: int, *names: str) -> Panel:
-    """The firing alerts of these names (all of ours without any), each with its runbook."""
+def alerts(id_: int, *names: str, by: Sequence[str] = tuple(FILTERS)) -> Panel:
+    """The firing alerts of these names (all of ours without any), each with its runbook, the gravest first.
+
+    They follow the variables of the labels *by*; an alert without such a label, as one about a fleet has no backend, is
+    shown whatever is chosen.
+    """
     chosen = f'alertname=~"{"|".join(names)}"' if names else OURS
+    subject = (lb.BACKEND, lb.FLEET, lb.MODEL_NAME, "where")
+    joined = ", ".join(f'"{label}"' for label in subject)
+
+    def firing(*matchers: str) -> str:
+        found = aggregated("max", _alerts(by, chosen, *matchers), "alertname", "severity", *subject)
+        return f'max by (alertname, severity, {_SUBJECT}) (label_join({found}, "{_SUBJECT}", " ", {joined}))'
+
+    ranks = (f"{firing(matcher)} * {rank}" for rank, matcher in enumerate(_SEVERITIES))
     return c.table(
         id_,
         "Firing alerts",
-        "What is firing now, with the runbook behind each name. Reads `ALERTS`, which Prometheus writes.",
-        ("alertname", "severity", lb.BACKEND, lb.FLEET, lb.MODEL_NAME, "where"),
-        [
-            Column(
-                "",
-                f"max by (alertname, severity, {lb.BACKEND}, {lb.FLEET}, {lb.MODEL_NAME}, where) "
-                f'(ALERTS{{alertstate="firing", {chosen}}})',
-                "none",
-            )
-        ],
-        sort=("severity", False),
+        "What is firing now on what is chosen, with the runbook behind each name. Reads `ALERTS`, which Prometheus "
+        "writes.",
+        ("alertname", "severity", _SUBJECT),
+        [Column("", firing(), "none")],
+        order=" or ".join(ranks),
         links={"alertname": data_link("Runbook", "${runbooks}/${__value.text}.md")},
-        widths={"alertname": 230},
+        widths={"alertname": 215, "severity": 75},
         no_value="no alert fires",
     )
+
+
+def _alerts(by: Sequence[str], *matchers: str) -> str:
+    """Alerts that fire, on what is chosen or on what has no such label."""
+    filters = (f'{label}=~"{variable}|"' for label, variable in FILTERS.items() if label in by)
+    return f"ALERTS{{{', '.join((_FIRING, *matchers, *filters))}}}"

@@ -25,9 +25,7 @@ from dashboards.fields import (
     Query,
     coloured,
     dashed,
-    fixed,
     marks,
-    override_all,
     past,
     state,
 )
@@ -110,7 +108,7 @@ def _duration() -> Panel:
             Query(f"quantile(0.5, {share})", "median"),
             Query(f"{share} and on ({lb.BACKEND}) topk({outliers.DRAWN}, {mean})", "{{backend}}"),
         ],
-        overrides=[UNFILLED, override_all("^median$", color=fixed(GREY), custom__lineWidth=6)],
+        overrides=outliers.LOOK,
         marks=marks((1, VERMILION)),
         legend="list",
         no_value=NOT_TOLD,
@@ -173,7 +171,7 @@ def _dropped() -> Panel:
 
 def callers() -> p.Row:
     """What came of the events of callers and of the lines of limiters' logs; folded."""
-    panels = ((_events(), 7), (_refused(), 6), (_limiter_lines(), 6), (_fleets(), 5))
+    panels = ((_events(), 6), (_refused(), 7), (_limiter_lines(), 6), (_fleets(), 5))
     return p.Row("Callers and limiters: what they told the exporter", 8, panels, folded=True)
 
 

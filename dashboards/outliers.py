@@ -4,18 +4,20 @@ Which backends are drawn is decided once for the whole time range, by their mean
 The median is that of the whole fleet, whichever of its backends are chosen.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from dashboards import charts as c
-from dashboards.absent import NOTHING
-from dashboards.fields import GREY, Json, Panel, Query
+from dashboards.absent import NO_PAIR, NOTHING
+from dashboards.fields import BAD, GOOD, GREY, NEUTRAL, TIMES, UNFILLED, Json, Panel, Query, fixed, override_all, steps
 from dashboards.queries import AT_END, ON_FLEET, ON_SUBJECT, by, reads, select
 from tidegauge.catalogue import Recorded
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue import thresholds as th
 
 DRAWN: Final = 6
+LOOK: Final = (UNFILLED, override_all("^median", color=fixed(GREY), custom__lineWidth=6))
+"""How such panels look: lines without fills, the median thick and grey."""
 _WHOLE: Final = {lb.BACKEND: "~.+", lb.MODEL_NAME: "~.+"}
 """Every backend of the chosen fleets, chosen or not."""
 
@@ -79,7 +81,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
             Query(median(series, **labels), f"median of {{{{{lb.FLEET}}}}}"),
             Query(farthest(series, **labels), "{{backend}}"),
         ],
-        overrides=_look(),
+        overrides=LOOK,
         limits=limits,
         marks=marks,
         legend="list",
@@ -92,15 +94,19 @@ def named(worst: str, figure: str, *labels: str) -> str:
     return f"topk(1, {worst} * 0 + on ({', '.join(labels)}) group_left () {figure})"
 
 
-def _look() -> Sequence[Json]:
-    thick = {"color": {"mode": "fixed", "fixedColor": GREY}, "custom.lineWidth": 6}
-    return (
-        # Fills of ten lines that lie close together make one dark area.
-        {"matcher": {"id": "byType", "options": "number"}, "properties": [{"id": "custom.fillOpacity", "value": 0}]},
-        {
-            "matcher": {"id": "byRegexp", "options": "/^median of /"},
-            "properties": [{"id": key, "value": value} for key, value in thick.items()],
-        },
+def slowest(id_: int, title: str) -> Panel:
+    """The slowest backend by name, and how far it is from the fastest of its fleet."""
+    return c.stat(
+        id_,
+        title,
+        "The slowest backend, and how many times as long as at the fastest of its fleet its requests take in the mean; "
+        f"of several fleets, the most uneven one. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
+        TIMES,
+        Query(named(select(rc.FLEET_SLOWEST), select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
+        thresholds=steps((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
+        named=True,
+        decimals=2,
+        no_value=f"unknown: {NO_PAIR}",
     )
 
 

@@ -7,14 +7,25 @@ time range, not of the last time there was one.
 from collections.abc import Mapping
 from typing import Final
 
+from dashboards import ceilings, facts, frame, outliers
 from dashboards import charts as c
-from dashboards import frame
 from dashboards import panels as p
-from dashboards.absent import NO_BACKEND, NO_PAIR
-from dashboards.fields import BAD, GOOD, NEUTRAL, STAGE_COLOURS, WARN, Column, Panel, Query, coloured, override, state
-from dashboards.fields import steps as thresholds
-from dashboards.outliers import named
-from dashboards.queries import by, otherwise, reads, select, share_of, weighted_mean
+from dashboards.absent import NO_BACKEND
+from dashboards.fields import (
+    BAD,
+    GOOD,
+    NEUTRAL,
+    STAGE_COLOURS,
+    WARN,
+    Column,
+    Panel,
+    Query,
+    coloured,
+    override,
+    state,
+    steps,
+)
+from dashboards.queries import ON_BACKEND, by, otherwise, reads, select, share_of, weighted_mean
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -25,18 +36,11 @@ HALF: Final = 0.5
 UNKNOWN: Final = -1
 REQUESTS: Final = select(rc.WINDOW_REQUESTS)
 E2E: Final = select(rc.E2E_MEAN)
-_MEAN: Final = "mean end-to-end"
+_FACTS: Final = (ex.KV_CAPACITY, ex.MAX_NUM_SEQS)
+_MEAN: Final = "mean E2E"
+_GAIN: Final = "gain if halved"
 _SATURATION: Final = "saturation"
 _DOWN: Final = "down"
-_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
-    "metrics": ("measured: metrics", GOOD),
-    "log": ("from the log", GOOD),
-    "server_info": ("from the server", GOOD),
-    "config": ("configured", WARN),
-    "observed": ("observed: a lower bound", WARN),
-}
-"""Where a fact about a server is from, in words; the later, the less is known."""
-_NO_SOURCE: Final = len(_SOURCES)
 _SPLITS: Final[Mapping[float, tuple[str, str]]] = {
     UNKNOWN: ("unknown", NEUTRAL),
     0: ("no split", GOOD),
@@ -45,8 +49,6 @@ _SPLITS: Final[Mapping[float, tuple[str, str]]] = {
     2: ("saturated", BAD),
 }
 """What a queue is like, the worst last."""
-_STATES: Final = {"inert": ("inert", GOOD), "unmeasured": ("unmeasured", NEUTRAL), "clips": ("clips", BAD)}
-"""What a ceiling does; of several fleets the last of these is the one to look at."""
 _SIGNS: Final[Mapping[str, str]] = {
     "no": GOOD,
     "unknown": NEUTRAL,
@@ -68,11 +70,11 @@ def row() -> p.Row:
     """The questions in their order, and what fires."""
     panels = (
         (_largest_stage(), 7),
-        (_split(), 7),
-        (_capacity(), 10),
-        (_ceiling(), 5),
+        (_split(), 6),
+        (_capacity(), 11),
+        (ceilings.verdict(21, "4. Do ceilings clip?"), 5),
         (_saturation(), 5),
-        (_odd_one_out(), 5),
+        (outliers.slowest(5, "6. Who stands out?"), 5),
         (frame.alerts(23), 9),
     )
     return p.Row("Six questions, and what fires", 5, panels)
@@ -83,13 +85,13 @@ def _largest_stage() -> Panel:
     return c.stat(
         2,
         "1. Which stage is the largest?",
-        "The stage with the largest share of end-to-end time, over the chosen backends. Nothing done to a stage gains "
-        "more than its share times the part that is taken away. The mean: from arrival at a server to the last token. "
+        "The stage with the largest share of end-to-end time, over the chosen backends, and what halving it gains at "
+        "most: half its share. Mean E2E: from arrival at a server to the last token. "
         f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
         Query(weighted_mean(E2E, REQUESTS), _MEAN, instant=True),
         Query(largest, "largest: {{stage}}", instant=True),
-        Query(f"{largest} * {HALF:g}", "halving gains up to", instant=True),
+        Query(f"{largest} * {HALF:g}", _GAIN, instant=True),
         overrides=[
             override(_MEAN, unit="s", decimals=2),
             *coloured({f"largest: {stage}": STAGE_COLOURS[stage] for stage in lb.SERVER_STAGES}),
@@ -138,16 +140,13 @@ def _known(verdict: str) -> str:
 
 
 def _capacity() -> Panel:
-    words = [state(code, *_SOURCES[name]) for code, name in enumerate(_SOURCES)]
-    words = [*words, state(_NO_SOURCE, "unknown", NEUTRAL)]
     columns = [
-        Column("KV tokens", _source(ex.KV_CAPACITY), "none", mappings=tuple(words)),
-        Column("max_num_seqs", _source(ex.MAX_NUM_SEQS), "none", mappings=tuple(words)),
+        *(Column(facts.FROM[fact], _source(fact), "none", mappings=facts.source_words()) for fact in _FACTS),
         Column("fits", by("max", select(rc.FLEET_CAPACITY, basis="p90_prompt"), lb.FLEET), "none"),
         Column("ceiling", by("max", select(rc.CEILING, ceiling=lb.CLIENT), lb.FLEET), "none"),
         Column("fan-out", by("max", select(rc.NATURAL_BOUND), lb.FLEET), "none"),
     ]
-    read = (ex.KV_CAPACITY, ex.MAX_NUM_SEQS, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, rc.CEILING, rc.NATURAL_BOUND)
+    read = (*_FACTS, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, rc.CEILING, rc.NATURAL_BOUND)
     return c.table(
         20,
         "3. Is the capacity measured?",
@@ -156,48 +155,21 @@ def _capacity() -> Panel:
         f"fan-out. {reads(*read)}",
         (lb.FLEET,),
         columns,
-        widths={"KV tokens": 140, "max_num_seqs": 170},
+        widths={**dict.fromkeys((facts.FROM[fact] for fact in _FACTS), 85), "fits": 50, "ceiling": 60, "fan-out": 65},
         no_value=NO_BACKEND,
     )
 
 
 def _source(fact: Series) -> str:
-    """Of each fleet, the source of the fact that tells least, as its place in `_SOURCES`."""
-    member, backend = select(rc.FLEET_MEMBER), f"on ({lb.BACKEND})"
-    known = " or ".join(f"{select(fact, source=name)} ^ 0 * {code}" for code, name in enumerate(_SOURCES))
-    told = f"{member} * {backend} group_left () {by('max', known, lb.BACKEND)}"
-    return by("max", otherwise(told, f"{member} * {_NO_SOURCE} unless {backend} {select(fact)}"), lb.FLEET)
-
-
-def _ceiling() -> Panel:
-    return c.stat(
-        21,
-        "4. Does the ceiling clip?",
-        "The caller's ceiling, and the servers' sequence slots. Clips: some barriers are larger than what it lets "
-        "through at once, and come in waves. Inert: it never binds. Unmeasured: no barrier was seen. Unknown: no "
-        f"exporter knows such a ceiling. Of several fleets, the one to look at. {reads(rc.CEILING_VERDICT)}",
-        "none",
-        Query(_state_of(lb.CLIENT), "caller's", instant=True),
-        Query(_state_of(lb.SERVER), "servers'", instant=True),
-        mappings=[
-            state(UNKNOWN, "unknown", NEUTRAL),
-            *(state(code, *_STATES[name]) for code, name in enumerate(_STATES)),
-        ],
-        named=True,
-    )
-
-
-def _state_of(ceiling: str) -> str:
-    """Each state is 1 where a ceiling is in it, else 0: times its place, the largest is the state to look at."""
-    states = (
-        f"{select(rc.CEILING_VERDICT, ceiling=ceiling, state=name)} * {code}" for code, name in enumerate(_STATES)
-    )
-    return _known(by("max", " or ".join(states)))
+    """Of each fleet, the source of the fact that tells least, as its place in `facts.SOURCES`."""
+    member, told = select(rc.FLEET_MEMBER), by("max", facts.places_of(fact), lb.BACKEND)
+    of_members = f"{member} * {ON_BACKEND} group_left () {told}"
+    return by("max", otherwise(of_members, f"{member} * {facts.UNTOLD} unless {ON_BACKEND} {select(fact)}"), lb.FLEET)
 
 
 def _saturation() -> Panel:
     signs = [state(code, sign, colour) for code, (sign, colour) in enumerate(_SIGNS.items())]
-    down = thresholds((None, NEUTRAL), (0, GOOD), (1, BAD))
+    down = steps((None, NEUTRAL), (0, GOOD), (1, BAD))
     read = (rc.LATE_RATIO, rc.PREEMPTION_RATE, rc.WAITING_CAUSE, rc.KV_USAGE, rc.FLEET_MEMBER, rc.BACKEND_UP)
     return c.stat(
         22,
@@ -230,18 +202,3 @@ def _sign() -> str:
     }
     ranked = (f"max({expr}) ^ 0 * {codes[sign]}" for sign, expr in shown.items())
     return otherwise(*ranked, f"vector({codes['unknown']})")
-
-
-def _odd_one_out() -> Panel:
-    return c.stat(
-        5,
-        "6. Who is the odd one out?",
-        "The slowest backend, and how many times as long as the fastest of its fleet its requests take in the mean; of "
-        f"the most uneven fleet. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
-        "suffix:x",
-        Query(named(select(rc.FLEET_SLOWEST), select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
-        thresholds=thresholds((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
-        named=True,
-        decimals=2,
-        no_value=f"unknown: {NO_PAIR}",
-    )

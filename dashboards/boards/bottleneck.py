@@ -15,14 +15,11 @@ from dashboards.absent import FEW_5M, NO_BACKEND, NO_SERVER
 from dashboards.fields import (
     BAD,
     GOOD,
-    GREY,
     NEUTRAL,
     ORANGE,
-    PER_MINUTE,
     PLAIN,
     PURPLE,
     SKY,
-    UNFILLED,
     VERMILION,
     WARN,
     YELLOW,
@@ -33,9 +30,7 @@ from dashboards.fields import (
     coloured,
     counted,
     dashed,
-    fixed,
     marks,
-    override_all,
     past,
     state,
 )
@@ -123,7 +118,7 @@ def _unseen() -> Panel:
         f"{reads(rc.BOTTLENECK)}",
         "none",
         Query(otherwise(by("count", select(rc.BOTTLENECK, gpu="unseen")), f"{known} * 0"), instant=True),
-        thresholds=counted(WARN),
+        thresholds=counted(NEUTRAL),
         mappings=[state(0, "none", GOOD)],
         no_value=NO_BACKEND,
     )
@@ -153,8 +148,9 @@ def _timeline() -> Panel:
         4,
         "Level over time",
         f"A bar for each of the {SHOWN} backends that were held back longest in the chosen time. GPU unseen: DCGM had "
-        "no figure for it, so levels that only GPUs tell are left out. Not enough evidence: it is loaded, and nothing "
-        "that is measured holds it back; GPU figures would say more. "
+        "no figure for it, so levels that only GPUs tell are left out. Not enough evidence: it is loaded, and no "
+        "figure that decides a level is past its limit; GPU figures would say more. Requests that wait in bursts "
+        "decide none: see the board of waves. "
         f"{reads(rc.BOTTLENECK)}",
         [Query(f"({_code(gpu='seen')} or {_unseen_code()}) and {ON_BACKEND} {_held_longest()}", "{{backend}}")],
         [*words, *unseen],
@@ -184,7 +180,7 @@ def _note() -> Panel:
         "What it means, and what to do next",
         "The levels, the evidence for each and the next step.",
         f"| level | evidence | next |\n|---|---|---|\n"
-        f"| **scheduling (L1)** | requests wait, KV and GPUs free | slots, token budget: *Waves* |\n"
+        f"| **scheduling (L1)** | requests wait all the time, KV and GPUs free | slots, token budget: *Waves* |\n"
         f"| **memory (L2)** | KV at {th.KV_FULL.value:.0%}, or preemptions | fewer, shorter requests: *Capacity* |\n"
         f"| **compute (L3)** | SMs at {limits.GPU_BUSY:.0%}, tokens late | fewer at once; profiler |\n"
         f"| **false compute** | the same, DRAM below {limits.GPU_DRAM_LOW:.0%} | CPU, CUDA graphs; profiler |\n"
@@ -208,8 +204,8 @@ def _table() -> Panel:
         Column("GPU data", seen, "none", mappings=(state(1, "seen", GOOD), state(0, "unseen", NEUTRAL))),
         Column("running", per_backend(rc.RUNNING), "short"),
         Column("waiting", per_backend(rc.WAITING), "short"),
-        Column("KV cache", per_backend(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
-        Column("preempted", f"60 * {per_backend(rc.PREEMPTION_RATE)}", PER_MINUTE, past(1e-9, WARN)),
+        Column("KV usage", per_backend(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
+        Column("preempted/s", per_backend(rc.PREEMPTION_RATE), "short", past(1e-9, WARN)),
         Column("TPOT p90", per_backend(rc.TPOT_5M, quantile=P90), "s"),
         Column("SM active", per_backend(rc.GPU_BUSY), "percentunit", past(busy, WARN)),
         Column("GPU spread", per_backend(rc.GPU_SPREAD), "percentunit", past(spread, WARN)),
@@ -229,7 +225,7 @@ def _table() -> Panel:
         (lb.BACKEND,),
         columns,
         sort=("level", True),
-        widths={c.HEADINGS[lb.BACKEND]: 180, "level": 160},
+        widths={"level": 165},
         no_value=NO_BACKEND,
     )
 
@@ -256,9 +252,9 @@ def _evidence() -> p.Row:
     )
     preempted = outliers.graph(
         9,
-        "Preemptions",
+        "Preemptions per second",
         "Memory (L2) as soon as there are any: requests that were thrown out of the batch compute their prompt again.",
-        "reqps",
+        "short",
         rc.PREEMPTION_RATE,
         no_value=NO_SERVER,
     )
@@ -279,16 +275,10 @@ def _tokens() -> Panel:
             Query(outliers.farthest(rc.TPOT_5M, quantile=P90), "{{backend}}"),
             Query(target, "target of {{model_name}}"),
         ],
-        overrides=_look("^target of "),
+        overrides=[*outliers.LOOK, dashed("^target of ", VERMILION)],
         legend="list",
         no_value=FEW_5M,
     )
-
-
-def _look(aside: str = "") -> list[Json]:
-    """Lines without fill, the median thick and grey; *aside* finds what is drawn as a target."""
-    median = override_all("^median", color=fixed(GREY), custom__lineWidth=6)
-    return [UNFILLED, median, *([dashed(aside, VERMILION)] if aside else [])]
 
 
 _OF_GPUS: Final = (rc.GPU_BUSY, rc.GPU_SPREAD, rc.GPU_DRAM)
@@ -337,7 +327,7 @@ def _gpu(  # noqa: PLR0913  # a panel has this many independent properties
             Query(f"quantile(0.5, {select(series)})", "median"),
             Query(f"{select(series)} and {ON_BACKEND} topk({outliers.DRAWN}, {distance})", "{{backend}}"),
         ],
-        overrides=_look(),
+        overrides=outliers.LOOK,
         limits=(0, 1),
         marks=marks(mark),
         legend="list",

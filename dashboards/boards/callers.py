@@ -19,7 +19,7 @@ SOURCES: Final = {"reported": "told by callers", "inferred": "inferred from serv
 
 def limiter() -> p.Row:
     """The ceiling that callers set, why it changed, and what they believe of the servers."""
-    return p.Row("The caller's limiter", 8, ((_ceiling(), 8), (_changes(), 8), (_healthy(), 8)))
+    return p.Row("The caller's limiter", 8, ((_ceiling(), 8), (_changes(), 8), (_healthy(), 8)), folded=True)
 
 
 def _ceiling() -> Panel:
@@ -113,12 +113,13 @@ def _by_source() -> Panel:
         f"{reads(ex.BARRIERS, ex.BARRIER_FANOUT, ex.BARRIER_DURATION)}",
         (lb.FLEET, lb.SOURCE),
         [
-            Column("seen", by("max", f"increase({select(ex.BARRIERS)}[5m])", lb.FLEET, lb.SOURCE), "none"),
+            Column("seen", by("max", f"increase({select(ex.BARRIERS)}[5m])", lb.FLEET, lb.SOURCE), "none", decimals=0),
             *(
                 Column(f"fan-out, {stat}", figure(ex.BARRIER_FANOUT, stat=stat), "none")
                 for stat in ("median", "p90", "max")
             ),
             *(Column(f"lasted, {stat}", figure(ex.BARRIER_DURATION, stat=stat), "s") for stat in ("median", "p90")),
         ],
+        widths={**dict.fromkeys(("fan-out, median", "lasted, median"), 125), "fan-out, p90": 105, "fan-out, max": 105},
         no_value=NO_BARRIER,
     )

@@ -14,6 +14,7 @@ from dashboards.fields import (
     BLUE,
     GOOD,
     GREEN,
+    KNOWN,
     NEUTRAL,
     ORANGE,
     PURPLE,
@@ -28,6 +29,7 @@ from dashboards.fields import (
     counted,
     dashed,
     marks,
+    override,
     painted,
     past,
     steps,
@@ -59,7 +61,10 @@ _TWINS: Final = (ex.BACKEND_DISTINCT,)
 _SHARES: Final = (rc.NARROWEST_CAPACITY, rc.FLEET_DISTINCT_UP)
 _OVERFULL: Final = steps((None, NEUTRAL), (0, GOOD), (1.0001, WARN))
 """All that fits is as much as may be; a threshold includes its bound."""
+_OVERRUN: Final = steps(*KNOWN, (1.0001, WARN))
+"""A ceiling far below all that fits is no good either."""
 _OWN_IN_FLIGHT: Final = by("sum", select(rc.IN_FLIGHT), lb.BACKEND)
+_OWN_IN_USE: Final = of_members(f"{_OWN_IN_FLIGHT} / {ON_BACKEND} {_OWN}")
 
 
 def board() -> Json:
@@ -75,8 +80,15 @@ def board() -> Json:
 
 
 def _verdict() -> p.Row:
-    panels = (_doubts(), _fleet_capacity(), _narrowest(), _equal_shares(), _in_use(), _ceiling_share())
-    return p.Row("Verdict", 5, tuple((panel, 4) for panel in panels))
+    panels = (
+        (_doubts(), 4),
+        (_fleet_capacity(), 4),
+        (_narrowest(), 4),
+        (_equal_shares(), 4),
+        (_in_use(), 5),
+        (_ceiling_share(), 3),
+    )
+    return p.Row("Verdict", 5, panels)
 
 
 def _doubts() -> Panel:
@@ -92,7 +104,7 @@ def _doubts() -> Panel:
         "none",
         Query(f"({unknown}) and {polled}", "unknown", instant=True),
         Query(by("sum", of_members(per_backend(ex.KV_DISAGREE))), "disputed", instant=True),
-        thresholds=counted(WARN),
+        overrides=[override("unknown", thresholds=counted(NEUTRAL)), override("disputed", thresholds=counted(WARN))],
         named=True,
         no_value=NO_EXPORTER,
     )
@@ -146,11 +158,13 @@ def _in_use() -> Panel:
     return c.stat(
         5,
         "In use",
-        "Requests running or waiting in the servers over what fits; what is left to 100 % is headroom. Above it, "
-        "requests wait or preempt each other once all hold as much as assumed. The fullest fleet. "
-        f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, *_TWINS)}",
+        "Requests running or waiting in the servers over what fits: of the fullest fleet, and of the fullest backend. "
+        "What is left to 100 % is headroom. Above it, requests wait or preempt each other once all hold as much as "
+        "assumed. "
+        f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, rc.REQUEST_CAPACITY, *_TWINS)}",
         "percentunit",
         Query(f"topk(1, {_IN_FLIGHT} / {ON_FLEET} {_FITS})", FLEET, instant=True),
+        Query(f"topk(1, {_OWN_IN_USE})", "{{backend}}", instant=True),
         thresholds=_OVERFULL,
         named=True,
         decimals=0,
@@ -167,7 +181,7 @@ def _ceiling_share() -> Panel:
         f"largest of the fleets. {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
         "percentunit",
         Query(f"topk(1, {_LET_IN} / {ON_FLEET} {_FITS})", FLEET, instant=True),
-        thresholds=_OVERFULL,
+        thresholds=_OVERRUN,
         named=True,
         decimals=0,
         no_value=NO_CEILING,
@@ -223,7 +237,7 @@ def _load() -> p.Row:
 def _kv_usage() -> Panel:
     return c.graph(
         9,
-        "KV-cache usage: fullest, and weighed",
+        "KV usage: fullest and weighed",
         "A usage is a share of a backend's own cache, so it is never summed. Shown are the fullest backend of each "
         "fleet, and the mean in which each counts by its capacity, absent unless all capacities are known. Far apart: "
         f"the load is uneven. {reads(rc.FLEET_KV_MAX, rc.FLEET_KV_WEIGHTED)}",
@@ -282,7 +296,7 @@ def _held() -> Panel:
     columns_ = [
         *fits,
         Column("in flight", _OWN_IN_FLIGHT, "none"),
-        Column("in use", of_members(f"{_OWN_IN_FLIGHT} / {ON_BACKEND} {_OWN}"), "percentunit", past(1, WARN)),
+        Column("in use", _OWN_IN_USE, "percentunit", past(1, WARN)),
         Column("KV usage", _of_member(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
         Column("preempted/s", _of_member(rc.PREEMPTION_RATE), "short"),
     ]
@@ -296,7 +310,7 @@ def _held() -> Panel:
         (lb.BACKEND,),
         columns_,
         sort=("in use", True),
-        widths={c.HEADINGS[lb.BACKEND]: 140, "p90 prompt and output": 165},
+        widths={"p90 prompt and output": 165},
         links={c.HEADINGS[lb.BACKEND]: frame.on_backend(places.SKEW, "How it differs from the others")},
         no_value=NO_BACKEND,
     )
@@ -305,11 +319,11 @@ def _held() -> Panel:
 def _known() -> Panel:
     columns_ = [
         doubt(),
-        *columns(ex.KV_CAPACITY, "KV tokens", "locale", "KV from"),
-        *columns(ex.MAX_NUM_SEQS, "max_num_seqs", "none", "slots from"),
-        *columns(ex.MAX_BATCHED_TOKENS, "max_num_batched_tokens", "locale", "budget from"),
-        *columns(ex.MAX_MODEL_LEN, "max_model_len", "locale", "length from"),
-        *columns(ex.P90_PROMPT, "p90 prompt", "locale", "prompt from"),
+        *columns(ex.KV_CAPACITY, "KV tokens", "locale"),
+        *columns(ex.MAX_NUM_SEQS, "max_num_seqs", "none"),
+        *columns(ex.MAX_BATCHED_TOKENS, "max_num_batched_tokens", "locale"),
+        *columns(ex.MAX_MODEL_LEN, "max_model_len", "locale"),
+        *columns(ex.P90_PROMPT, "p90 prompt", "locale"),
     ]
     read = (ex.KV_CAPACITY, ex.KV_DISAGREE, ex.MAX_NUM_SEQS, ex.MAX_BATCHED_TOKENS, ex.MAX_MODEL_LEN, ex.P90_PROMPT)
     return c.table(
@@ -322,6 +336,6 @@ def _known() -> Panel:
         (lb.BACKEND,),
         columns_,
         sort=(DOUBT, True),
-        widths={c.HEADINGS[lb.BACKEND]: 140, "max_num_seqs": 115, "max_num_batched_tokens": 190, "max_model_len": 120},
+        widths={"max_num_seqs": 115, "max_num_batched_tokens": 190, "max_model_len": 120},
         no_value=NO_EXPORTER,
     )

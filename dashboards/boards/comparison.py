@@ -147,23 +147,24 @@ def _loads() -> p.Row:
         "short",
         LOADS,
     )
-    return p.Row("Load, and each backend", 11, ((loads, 10), (_each(), 14)))
+    return p.Row("Load, and each backend", 11, ((loads, 12), (_each(), 12)))
 
 
 def _table(id_: int, title: str, description: str, unit: str, figures: Figures) -> Panel:
     known = by("group", select(rc.BACKEND_UP))
     order = _rows({name: f"{known} * {place}" for place, name in enumerate(figures)})
     before, after = ({name: of(window) for name, of in figures.items()} for window in WINDOWS)
-    heading, difference = ("points", _points) if unit == "percentunit" else ("change", _change)
+    heading, difference, decimals = ("points", _points, 1) if unit == "percentunit" else ("change", _change, None)
+    changes = {name: difference(before[name], after[name]) for name in figures}
     return c.table(
         id_,
         title,
         f"{description} {reads_in(order, *after.values())}",
         (cf.FIGURE,),
         [
-            Column("before", _rows(before), unit),
-            Column("after", _rows(after), unit),
-            Column(heading, _rows({name: difference(before[name], after[name]) for name in figures}), "percentunit"),
+            Column("before", _rows(before), unit, decimals=decimals),
+            Column("after", _rows(after), unit, decimals=decimals),
+            Column(heading, _rows(changes), "percentunit", decimals=1),
         ],
         order=order,
         widths={cf.FIGURE: FIGURE_WIDTH},
@@ -186,18 +187,20 @@ def _points(before: str, after: str) -> str:
 
 def _each() -> Panel:
     before, after = (w.each_mean(window) for window in WINDOWS)
-    mean = tuple(Column(f"e2e {window.name}", w.each_mean(window), "s") for window in WINDOWS)
-    hit = tuple(Column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit") for window in WINDOWS)
+    mean = tuple(Column(f"E2E {window.name}", w.each_mean(window), "s") for window in WINDOWS)
+    hit = tuple(
+        Column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit", decimals=1) for window in WINDOWS
+    )
     count = tuple(Column(f"reqs {window.name}", w.each_requests(window), "short") for window in WINDOWS)
     return c.table(
         7,
         "Each backend, before and after",
-        "Mean end-to-end time (e2e), prefix-cache hit and requests (reqs). A change that helps one backend and harms "
+        "Mean end-to-end time (E2E), prefix-cache hit and requests (reqs). A change that helps one backend and harms "
         f"another is a matter of routing. {reads_in(after, hit[1].expr)}",
         (lb.BACKEND, lb.MODEL_NAME),
-        [*mean, Column("change", _change(before, after), "percentunit"), *hit, *count],
-        sort=("e2e after", True),
-        widths={"Backend": 140},
+        [*mean, Column("change", _change(before, after), "percentunit", decimals=1), *hit, *count],
+        sort=("E2E after", True),
+        widths=dict.fromkeys((f"E2E {window.name}" for window in WINDOWS), 95),
         links={"Backend": frame.on_backend(places.SKEW, "Against the others")},
         no_value=NO_BEFORE,
     )
@@ -251,7 +254,7 @@ def _late() -> Panel:
 
     return _overlaid(
         9,
-        "Late: share of requests that really waited",
+        "Late: share that really waited",
         f"Of the servers weighed by requests, of the callers the largest. {reads(rc.LATE_RATIO, rc.WINDOW_REQUESTS)}",
         "percentunit",
         {"servers": servers, "callers": lambda shift: f"max({select(rc.LATE_RATIO, where=lb.CALLER)}{shift})"},
@@ -288,7 +291,7 @@ def _throughput() -> Panel:
         12,
         "Output tokens per second",
         f"Over the chosen servers, over 5 minutes. {reads(rc.OUTPUT_RATE)}",
-        "suffix: tok/s",
+        "short",
         {"": lambda shift: f"sum({select(rc.OUTPUT_RATE)}{shift})"},
     )
 

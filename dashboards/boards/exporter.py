@@ -155,7 +155,7 @@ def _exporter_table() -> Panel:
         f"to poll. Two exporters on one backend are counted once by the rules. {reads(*read)} Besides, `up`.",
         (INSTANCE, lb.VERSION),
         columns,
-        widths={INSTANCE: 150, "read": 110},
+        widths={INSTANCE: 150, "read": 130},
         no_value=NO_EXPORTER,
     )
 
@@ -219,6 +219,6 @@ def _table() -> Panel:
         (lb.BACKEND,),
         columns,
         sort=("seen by", True),
-        widths={c.HEADINGS[lb.BACKEND]: 170, "seen by": 170},
+        widths={"seen by": 150, "polls failed": 95, "page faults": 95, "lines parsed": 105, "KV sources": 95},
         no_value=NO_BACKEND,
     )

@@ -30,12 +30,13 @@ _BINS: Final = f'count_values by ({_SUBJECT}) ("{BIN}", 2 ^ floor(log2({_IN_FLIG
 
 
 def row(first: int) -> p.Row:
-    """Throughput and latency by requests in flight; panel ids from *first* on."""
-    return p.Row("The knee: how much more in flight still gives more", 9, (
+    """Throughput and latency by requests in flight, folded: for planning, and dear to ask; ids from *first* on."""
+    panels = (
         (p.sampled(_table(first), MOMENTS), 14),
         (p.sampled(_verdict(first + 1), MOMENTS), 4),
         (_per_request(first + 2), 6),
-    ))  # fmt: skip
+    )
+    return p.Row("The knee: how much more in flight still gives more", 9, panels, folded=True)
 
 
 def _over_range(function: str, value: str) -> str:
@@ -69,13 +70,13 @@ def _table(id_: int) -> Panel:
         (lb.MODEL_NAME, BIN),
         [
             Column("in flight", _mean(_IN_FLIGHT), "none"),
-            Column("time", _time(), "percentunit"),
+            Column("time", _time(), "percentunit", decimals=0),
             Column("tok/s", _mean(select(rc.OUTPUT_RATE)), "none", bar=True),
             Column("TTFT p90", quantile(rc.TTFT_5M), "s"),
             Column("TPOT p90", quantile(rc.TPOT_5M), "s"),
         ],
         sort=("in flight", False),
-        widths={BIN: 75, "in flight": 75, "time": 70},
+        widths={BIN.replace("_", " "): 75, "in flight": 85, "time": 70},
         no_value=NO_LOAD,
     )
 

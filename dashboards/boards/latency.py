@@ -10,6 +10,7 @@ from dashboards import frame, outliers, questions
 from dashboards import panels as p
 from dashboards.absent import NO_PAIR
 from dashboards.fields import (
+    DASHES,
     ORANGE,
     STAGE_COLOURS,
     TIMES,
@@ -49,7 +50,7 @@ def board() -> Json:
 
 
 def _stages() -> p.Row:
-    panels = ((_stage_means(), 8), (_stage_shares(), 8), (_gain_ceilings(), 8))
+    panels = ((_stage_means(), 7), (_stage_shares(), 7), (_gain_ceilings(), 10))
     return p.Row("Decomposition, and what an optimisation can gain at most", 12, panels)
 
 
@@ -61,9 +62,9 @@ def _stage_means() -> Panel:
     ]
     return c.graph(
         7,
-        "Mean time per request, by stage",
-        "Stacked, the four server stages make up the end-to-end time. The wait for a slot of the caller's own limiter "
-        f"comes before it. {reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.STAGE_SECONDS)}",
+        "Mean time, by stage",
+        "Per request. Stacked, the four server stages make up the end-to-end time. The wait for a slot of the caller's "
+        f"own limiter comes before it. {reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.STAGE_SECONDS)}",
         "s",
         [Query(by("avg", client, lb.STAGE), "{{stage}}"), *queries],
         stack="normal",
@@ -74,7 +75,7 @@ def _stage_means() -> Panel:
 def _stage_shares() -> Panel:
     return c.graph(
         8,
-        "Share of end-to-end time, by stage",
+        "Share of time, by stage",
         "Summed time in the stage over summed end-to-end time. The four add up to 1; other is what no stage of the "
         f"engine explains. {reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS)}",
         "percentunit",
@@ -99,11 +100,12 @@ def _gain_ceilings() -> Panel:
         (lb.STAGE,),
         [
             Column("mean", otherwise(mean, client), "s"),
-            Column("share", share(every), "percentunit"),
-            Column("gain", f"{share(every)} * $cut", "percentunit"),
+            Column("share", share(every), "percentunit", decimals=1),
+            Column("gain", f"{share(every)} * $cut", "percentunit", decimals=1),
             Column("that is", f"({mean}) * $cut", "s"),
         ],
         sort=("gain", True),
+        widths={"mean": 80, "share": 65, "gain": 70, "that is": 80},
     )
 
 
@@ -124,7 +126,7 @@ def _late_ratio() -> Panel:
     low, high = th.BIMODAL_LATE_LOW.value, th.BIMODAL_LATE_HIGH.value
     return c.graph(
         12,
-        "Late: share of requests that really waited",
+        "Late: share that really waited",
         "Longer than the lowest bucket edge. Between the dashed lines the queue is split; above the upper one it is "
         f"saturated. {_few()} {reads(rc.LATE_RATIO, rc.FLEET_MEMBER)}",
         "percentunit",
@@ -189,7 +191,7 @@ def _p50_p90() -> Panel:
         scale="log",
         limits=(None, None),
         legend="list",
-        overrides=[override_all("^p50 ", custom__lineStyle={"fill": "dash", "dash": [8, 6]})],
+        overrides=[override_all("^p50 ", custom__lineStyle=DASHES)],
     )
 
 
@@ -240,6 +242,7 @@ def _backend_table() -> Panel:
         (lb.BACKEND, lb.MODEL_NAME),
         columns,
         sort=("end-to-end", True),
+        widths={"end-to-end": 105},
         links={"Backend": frame.on_backend(places.SKEW, "Against the others")},
     )
 

@@ -1,4 +1,4 @@
-"""Board "Load: what arrives": arrivals, how requests end, tokens, the knee, lengths, what a request feels.
+"""Board "Load: what arrives": arrivals, tokens, lengths, what a request feels, what is lost, the knee.
 
 One function per panel, in the order of the board.
 """
@@ -12,6 +12,7 @@ from dashboards.absent import FEW, FEW_5M, NO_EXPORTER, NO_SERVER
 from dashboards.boards import knee
 from dashboards.fields import (
     BLUE,
+    DASHES,
     GREY,
     ORANGE,
     PURPLE,
@@ -43,7 +44,7 @@ def board() -> Json:
         places.LOAD,
         "What is asked of the servers, what they give, and what a request feels of it. Quantiles are each backend's "
         "own and never merged: lines are the median backend and the worst one, tables have all of them.",
-        (_arrivals(), _in_flight(), knee.row(7), _lengths(), _latencies(), _ends(), _each()),
+        (_arrivals(), _in_flight(), _lengths(), _latencies(), _ends(), knee.row(7), _each()),
     )
 
 
@@ -116,7 +117,7 @@ def _prompt() -> Panel:
 
 
 def _output() -> Panel:
-    return _tokens(6, "Generated tokens per second", "What the servers give.", rc.OUTPUT_RATE)
+    return _tokens(6, "Output tokens per second", "What the servers give.", rc.OUTPUT_RATE)
 
 
 def _tokens(id_: int, title: str, description: str, series: Recorded) -> Panel:
@@ -155,7 +156,7 @@ def _quantiles(  # noqa: PLR0913  # what tells one of these panels from another
         [*lines, Query(f"max({select(series, quantile=last)})", worst)],
         overrides=[
             *coloured(dict(colours)),
-            override(worst, custom__lineStyle={"fill": "dash", "dash": [6, 4]}, custom__fillOpacity=0),
+            override(worst, custom__lineStyle=DASHES, custom__fillOpacity=0),
         ],
         legend=legend,
         no_value=no_value,
@@ -273,7 +274,7 @@ def _each_load() -> Panel:
 
 
 def _each_latency() -> Panel:
-    kinds = (("TTFT", rc.TTFT_5M), ("TPOT", rc.TPOT_5M), ("ITL", rc.ITL_5M), ("e2e", rc.E2E_5M))
+    kinds = (("TTFT", rc.TTFT_5M), ("TPOT", rc.TPOT_5M), ("ITL", rc.ITL_5M), ("E2E", rc.E2E_5M))
     return c.table(
         19,
         "Latency of each backend",
@@ -285,6 +286,6 @@ def _each_latency() -> Panel:
             for kind, series in kinds
             for quantile, name in LATENCIES.items()
         ],
-        sort=("e2e p90", True),
+        sort=("E2E p90", True),
         no_value=FEW_5M,
     )

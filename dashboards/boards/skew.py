@@ -12,7 +12,6 @@ from dashboards.absent import FEW, FEW_5M, NO_BACKEND, NO_EXPORTER, NO_PAIR, NO_
 from dashboards.fields import (
     BAD,
     GOOD,
-    NEUTRAL,
     ORANGE,
     PLAIN,
     TIMES,
@@ -25,7 +24,6 @@ from dashboards.fields import (
     marks,
     past,
     state,
-    steps,
 )
 from dashboards.queries import ON_BACKEND, SUBJECT, by, otherwise, per_backend, per_subject, reads, select
 from tidegauge.catalogue import exported as ex
@@ -55,7 +53,7 @@ def board() -> Json:
 
 def _verdict() -> p.Row:
     panels = (
-        (_slowest(), 4),
+        (outliers.slowest(1, "Slowest"), 4),
         (_odd(2, "queue_late", "Most late", "The largest share of late requests", "percentunit"), 4),
         (_odd(3, "running", "Busiest", "The most requests running, over 5 minutes", "none"), 4),
         (_odd(4, "prefix_hit", "Fewest hits", "The fewest prefix-cache hits", "percentunit"), 4),
@@ -63,21 +61,6 @@ def _verdict() -> p.Row:
         (_twins(), 4),
     )
     return p.Row("Verdict: the odd one out, and how far from the other end", 5, panels)
-
-
-def _slowest() -> Panel:
-    return c.stat(
-        1,
-        "Slowest",
-        "Mean end-to-end time of the slowest backend over that of the fastest of its fleet; of several fleets, the one "
-        f"that differs most. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
-        TIMES,
-        Query(outliers.named(select(rc.FLEET_SLOWEST), select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
-        thresholds=steps((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
-        named=True,
-        decimals=2,
-        no_value=NO_PAIR,
-    )
 
 
 def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> Panel:
@@ -142,7 +125,7 @@ def _signals() -> p.Row:
         ),
         outliers.graph(
             8,
-            "Late: share of requests that really waited",
+            "Late: share that really waited",
             "High on one backend alone: it gets more, or longer, requests than it has slots or tokens for. Between the "
             "dashed lines its queue is split, above the upper one saturated.",
             "percentunit",
@@ -197,7 +180,6 @@ def _table() -> p.Row:
 def _backends() -> Panel:
     against = by("max", outliers.of_median(rc.FLEET_E2E), *SUBJECT)
     standing = otherwise(f"{_TWIN} + {TWIN}", select(rc.BACKEND_UP))
-    far = past(th.SKEW.value - 1, WARN)
     columns = [
         Column(
             "state",
@@ -205,8 +187,8 @@ def _backends() -> Panel:
             "none",
             mappings=(state(DOWN, "down", BAD), state(UP, "up", PLAIN), state(TWIN, "twin", WARN)),
         ),
-        Column("distance", f"abs({against} - 1)", "percentunit", far),
-        Column("to median", against, TIMES),
+        Column("distance", f"abs({against} - 1)", "percentunit", decimals=0),
+        Column("to median", against, TIMES, past(th.SKEW.value, WARN), decimals=2),
         Column("end-to-end", per_subject(rc.FLEET_E2E), "s"),
         Column("requests", per_subject(rc.WINDOW_REQUESTS), "short"),
         Column("late", per_subject(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
@@ -214,7 +196,7 @@ def _backends() -> Panel:
         Column("waiting", per_subject(rc.WAITING), "short"),
         Column("KV usage", per_subject(rc.KV_USAGE), "percentunit"),
         Column("prefix hits", per_subject(rc.PREFIX_HIT), "percentunit"),
-        Column("preempted", per_subject(rc.PREEMPTION_RATE), "short"),
+        Column("preempted/s", per_subject(rc.PREEMPTION_RATE), "short"),
         Column("prompt p95", per_subject(rc.PROMPT_LENGTH, quantile=P95), "short"),
         Column("output p95", per_subject(rc.OUTPUT_LENGTH, quantile=P95), "short"),
         Column("TPOT p50", per_subject(rc.TPOT_5M, quantile="0.5"), "s"),
@@ -228,13 +210,20 @@ def _backends() -> Panel:
         13,
         "Backends by their distance from the median",
         "Distance: how far the end-to-end time is from its fleet's median, as a share of it and whichever way; the "
-        "farthest first. A dash: too few requests to compare, or a twin. Preempted is per second. A backend's name "
+        "farthest first. A dash: too few requests to compare, or a twin. A backend's name "
         "leads to where its latency goes. "
         f"{reads(*read)}",
         SUBJECT,
         columns,
         sort=("distance", True),
-        widths={c.HEADINGS[lb.BACKEND]: 140, c.HEADINGS[lb.MODEL_NAME]: 140},
+        widths={
+            "distance": 95,
+            "end-to-end": 95,
+            "preempted/s": 105,
+            "prefix hits": 95,
+            "prompt p95": 95,
+            "output p95": 95,
+        },
         links={c.HEADINGS[lb.BACKEND]: frame.on_backend(places.LATENCY, "Where its latency goes")},
         no_value=NO_BACKEND,
     )

@@ -59,6 +59,7 @@ UNUSED: Final = "no request in 3 days"
 IDLE: Final = "idle: no request was judged"
 
 _SUBJECT: Final = (lb.MODEL_NAME, lb.SLI)
+_VARIABLES: Final = (lb.MODEL_NAME, lb.BACKEND)
 _FACTORS: Final = " / ".join(f"{rate.factor:g}" for rate in limits.BURN_RATES)
 _ROOMY: Final = override_all(".", custom__fillOpacity=0, custom__axisSoftMax=1)
 """Besides, room up to a burn rate of 1: a budget that hardly burns is to look like one."""
@@ -73,7 +74,7 @@ def board() -> Json:
         "A share of requests is to be within a target, for each model. Objectives and targets are those of the rules' "
         "configuration (slo, sloByModel); the boards read them from Prometheus.",
         (_verdict(), _models(), _burning(), _latencies(), _budget(), _attainment()),
-        by=(lb.MODEL_NAME, lb.BACKEND),
+        by=_VARIABLES,
     )
 
 
@@ -124,7 +125,7 @@ def _judged() -> Panel:
 
 
 def _alerts() -> Panel:
-    return frame.alerts(5, "Vllm.+BudgetBurn")
+    return frame.alerts(5, "Vllm.+BudgetBurn", by=_VARIABLES)
 
 
 def _models() -> p.Row:
@@ -162,7 +163,6 @@ def _table() -> Panel:
         _SUBJECT,
         columns,
         sort=("budget left", False),
-        widths={c.HEADINGS[lb.MODEL_NAME]: 190},
         no_value=NO_SERVER,
     )
 

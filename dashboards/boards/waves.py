@@ -5,8 +5,8 @@ One function per panel, in the order of the board.
 
 from typing import Final
 
+from dashboards import ceilings, frame
 from dashboards import charts as c
-from dashboards import frame
 from dashboards import panels as p
 from dashboards.absent import NO_CALLER, NO_EXPORTER
 from dashboards.boards import callers
@@ -15,16 +15,15 @@ from dashboards.fields import (
     BAD,
     BLUE,
     CAUSE_COLOURS,
+    DASHES,
     GOOD,
     GREEN,
     GREY,
     NEUTRAL,
     ORANGE,
-    PURPLE,
     SKY,
     STAGE_COLOURS,
     TIMES,
-    VERMILION,
     WARN,
     Column,
     Json,
@@ -32,8 +31,9 @@ from dashboards.fields import (
     Query,
     coloured,
     override,
+    override_all,
+    painted,
     past,
-    state,
     steps,
 )
 from dashboards.queries import buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
@@ -45,14 +45,11 @@ from tidegauge.catalogue import recorded as rc
 
 NOTHING_CUT: Final = "no ceiling known, or no barrier seen"
 NOBODY: Final = f"nobody waited, or {NO_EXPORTER}"
-STATES: Final = {"inert": GOOD, "unmeasured": NEUTRAL, "clips": BAD}
-"""The more it needs a look the higher it counts, so that the largest of several fleets is the one to look at."""
 LINES: Final = {
     "fan-out, median": BLUE,
     "fan-out, p90": SKY,
     "fan-out, max": GREY,
-    "ceiling, client": PURPLE,
-    "ceiling, server": VERMILION,
+    **{f"{whose} ceiling": ceilings.COLOURS[kind] for kind, whose in ceilings.WHOSE.items()},
     "fits, p90 prompt": GREEN,
     "natural bound": ORANGE,
 }
@@ -74,30 +71,16 @@ def _preferred(series: Series, *labels: str, **given: str) -> str:
 
 
 def _verdict() -> p.Row:
-    return p.Row("Verdict", 5, ((_state(), 6), (_margin(), 4), (_deepest(), 4), (_largest_cause(), 5), (_seen(), 5)))
-
-
-def _states(*labels: str) -> str:
-    numbered = (f"({select(rc.CEILING_VERDICT, state=name)} == 1) * 0 + {number}" for number, name in enumerate(STATES))
-    return by("max", otherwise(*numbered), *labels)
-
-
-def _mappings() -> list[Json]:
-    return [state(number, name, colour) for number, (name, colour) in enumerate(STATES.items())]
-
-
-def _state() -> Panel:
-    return c.stat(
-        1,
-        "Do ceilings cut barriers",
-        "Clips: some barriers have a larger fan-out than the ceiling. Inert: not even the largest one reaches it. "
-        "Unmeasured: no barrier seen. The caller's ceiling is `client`, the servers' sequence slots are `server`. Of "
-        f"several fleets, the one that needs a look. {reads(rc.CEILING_VERDICT)}",
-        "none",
-        Query(_states(lb.CEILING), "{{ceiling}}"),
-        mappings=_mappings(),
-        named=True,
-        no_value="no ceiling known",
+    return p.Row(
+        "Verdict",
+        5,
+        (
+            (ceilings.verdict(1, "Do ceilings cut barriers"), 6),
+            (_margin(), 4),
+            (_deepest(), 4),
+            (_largest_cause(), 5),
+            (_seen(), 5),
+        ),
     )
 
 
@@ -110,6 +93,7 @@ def _margin() -> Panel:
         TIMES,
         Query(f"bottomk(1, {by('min', select(rc.CEILING_MARGIN), lb.CEILING)})", "{{ceiling}}", instant=True),
         thresholds=steps((None, NEUTRAL), (0, BAD), (1, GOOD)),
+        overrides=ceilings.named(),
         named=True,
         decimals=2,
         no_value=NOTHING_CUT,
@@ -125,6 +109,7 @@ def _deepest() -> Panel:
         "none",
         Query(f"topk(1, {_preferred(ex.BARRIER_WAVES, lb.CEILING, stat='median')})", "{{ceiling}}", instant=True),
         thresholds=steps((None, NEUTRAL), (1, GOOD), (1.5, BAD)),
+        overrides=ceilings.named(),
         named=True,
         no_value=NOTHING_CUT,
     )
@@ -182,13 +167,16 @@ def _fan_out() -> Panel:
         "none",
         [
             Query(_preferred(ex.BARRIER_FANOUT, lb.STAT), "fan-out, {{stat}}"),
-            Query(by("max", select(rc.CEILING), lb.CEILING), "ceiling, {{ceiling}}"),
+            *(
+                Query(by("max", select(rc.CEILING, ceiling=kind)), f"{whose} ceiling")
+                for kind, whose in ceilings.WHOSE.items()
+            ),
             Query(by("max", capacity), "fits, p90 prompt"),
             Query(by("max", select(rc.NATURAL_BOUND)), "natural bound"),
         ],
         overrides=[
             *coloured(LINES),
-            *(override(name, custom__lineWidth=3) for name in LINES if name.startswith("ceiling")),
+            *(override(name, custom__lineWidth=3) for name in LINES if name.endswith("ceiling")),
         ],
         scale="log2",
         limits=(1, None),
@@ -205,15 +193,20 @@ def _waves() -> Panel:
         f"Fan-out over the ceiling, rounded up, for each kind of ceiling. {reads(ex.BARRIER_WAVES)}",
         "none",
         [
-            Query(
-                _preferred(ex.BARRIER_WAVES, lb.FLEET, lb.CEILING, stat=stat), f"{{{{fleet}}}} {{{{ceiling}}}}, {name}"
-            )
+            Query(_preferred(ex.BARRIER_WAVES, lb.FLEET, ceiling=kind, stat=stat), f"{{{{fleet}}}}, {whose}, {name}")
             for stat, name in (("median", "median"), ("max", "most"))
+            for kind, whose in ceilings.WHOSE.items()
         ],
+        overrides=[*_by_kind(), override_all(", most$", custom__lineStyle=DASHES)],
         limits=(1, None),
         stepped=True,
         no_value=NOTHING_CUT,
     )
+
+
+def _by_kind() -> list[Json]:
+    """The colours of both kinds of ceiling, as in the graph above."""
+    return [painted(f", {whose}", ceilings.COLOURS[kind]) for kind, whose in ceilings.WHOSE.items()]
 
 
 def _clipped() -> Panel:
@@ -223,7 +216,8 @@ def _clipped() -> Panel:
         "Share of the barriers with a fan-out above the ceiling. 0 means that the ceiling never bound in the window. "
         f"{reads(rc.CLIPPED)}",
         "percentunit",
-        [Query(select(rc.CLIPPED), "{{fleet}} {{ceiling}}")],
+        [Query(select(rc.CLIPPED, ceiling=kind), f"{{{{fleet}}}}, {whose}") for kind, whose in ceilings.WHOSE.items()],
+        overrides=_by_kind(),
         limits=(0, 1),
         no_value=NOTHING_CUT,
     )
@@ -233,10 +227,9 @@ def _timeline() -> Panel:
     return c.timeline(
         9,
         "State of the ceilings",
-        "Clips is to be mended where the servers have room; inert means that what limits is elsewhere. "
-        f"{reads(rc.CEILING_VERDICT)}",
-        [Query(_states(lb.FLEET, lb.CEILING), "{{fleet}} {{ceiling}}")],
-        _mappings(),
+        f"Clips is to be mended where the servers have room; inert: what limits is elsewhere. {ceilings.MEANING}",
+        [Query(ceilings.state_of(kind, lb.FLEET), f"{{{{fleet}}}}, {whose}") for kind, whose in ceilings.WHOSE.items()],
+        ceilings.words(),
         no_value="no ceiling known",
     )
 

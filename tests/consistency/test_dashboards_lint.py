@@ -185,7 +185,7 @@ class TestPanels:
         """The colour-blind can tell them apart, and each means the same on every board."""
         named = [one for one in values_of(panel["fieldConfig"], "color", "fixedColor") if isinstance(one, str)]
 
-        assert set(named) <= PALETTE | {"transparent"}
+        assert set(named) <= PALETTE | {fields.PLAIN, fields.TEXT}
 
 
 class TestBoards:

@@ -120,11 +120,11 @@ class TestFacts:
         assert expected == words
 
     def test_says_where_each_capacity_is_from(self, tmp_path):
-        """No source is a word too."""
+        """That none tells it is a word too, the same as on the other boards."""
         found = asked(tmp_path, FLEET, 13, 2)
         words = {labels: shown(panel_of(BOARD, 13), value, "KV from")[0] for labels, value in found.items()}
-        expected = {"backend=a": "metrics", "backend=b": "configured", "backend=c": "no source"}
-        assert expected | {"backend=d": "no source"} == words
+        expected = {"backend=a": "metrics", "backend=b": "configured", "backend=c": "unknown"}
+        assert expected | {"backend=d": "unknown"} == words
 
     def test_observed_slots_are_a_lower_bound(self, tmp_path):
         """Said and marked in the cell beside the figure."""

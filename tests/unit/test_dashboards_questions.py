@@ -103,11 +103,11 @@ class TestCapacity:
     @pytest.mark.parametrize(
         ("sources", "expected"),
         [
-            ({"a": "metrics", "b": "metrics"}, ("measured: metrics", GOOD)),
-            ({"a": "metrics", "b": "log"}, ("from the log", GOOD)),
-            ({"a": "server_info", "b": "log"}, ("from the server", GOOD)),
+            ({"a": "metrics", "b": "metrics"}, ("metrics", GOOD)),
+            ({"a": "metrics", "b": "log"}, ("log", GOOD)),
+            ({"a": "server_info", "b": "log"}, ("server", GOOD)),
             ({"a": "log", "b": "config"}, ("configured", WARN)),
-            ({"a": "observed", "b": "config"}, ("observed: a lower bound", WARN)),
+            ({"a": "observed", "b": "config"}, ("at least", WARN)),
             ({"a": "metrics"}, ("unknown", NEUTRAL)),
             ({}, ("unknown", NEUTRAL)),
         ],
@@ -115,14 +115,14 @@ class TestCapacity:
     @pytest.mark.parametrize(("target", "fact"), [(0, ex.KV_CAPACITY), (1, ex.MAX_NUM_SEQS)])
     def test_source_in_words(self, tmp_path, sources, expected, target, fact):
         """KV tokens and max_num_seqs each tell their source; one server without makes it unknown."""
-        title = ("KV tokens", "max_num_seqs")[target]
+        title = ("KV from", "slots from")[target]
         assert {"fleet=f": expected} == answer(tmp_path, self.known(sources, fact), 20, target, title)
 
     def test_each_fleet_has_its_own(self, tmp_path):
         """A fleet of which nothing is known does not hide behind another."""
         series = {member("a"): 1, member("b", "g"): 1, of(ex.KV_CAPACITY, backend="a", source="log"): 7}
-        expected = {"fleet=f": ("from the log", GOOD), "fleet=g": ("unknown", NEUTRAL)}
-        assert expected == answer(tmp_path, series, 20, 0, "KV tokens")
+        expected = {"fleet=f": ("log", GOOD), "fleet=g": ("unknown", NEUTRAL)}
+        assert expected == answer(tmp_path, series, 20, 0, "KV from")
 
     def test_every_source_has_words(self):
         """A source added to the catalogue needs words."""
@@ -158,6 +158,22 @@ class TestCeiling:
         series = self.states(*fleets, ceiling=ceiling)
         assert {"": expected} == answer(tmp_path, series, 21, target)
         assert {"": ("unknown", NEUTRAL)} == answer(tmp_path, series, 21, 1 - target)
+
+    @pytest.mark.parametrize(
+        ("cause", "state", "expected"),
+        [
+            ({"sequence_slots": 0.5}, "inert", ("one short", WARN)),
+            ({"sequence_slots": 0.5}, "clips", ("clips", BAD)),
+            ({"sequence_slots": 0}, "inert", ("inert", GOOD)),
+            ({"prefill_budget": 0.5}, "inert", ("inert", GOOD)),
+        ],
+    )
+    def test_slots_of_one_server_may_be_short(self, tmp_path, cause, state, expected):
+        """All slots together are enough and b lets its requests wait: no word for that is a good one."""
+        waits = {of(rc.WAITING_CAUSE, backend="b", cause=name): value for name, value in cause.items()}
+        series = {member("a", "f0"): 1, member("b", "f0"): 1, **self.states(state, ceiling="server"), **waits}
+        assert {"": expected} == answer(tmp_path, series, 21, 1)
+        assert {"": ("unknown", NEUTRAL)} == answer(tmp_path, series, 21, 0)
 
 
 IDLE = {

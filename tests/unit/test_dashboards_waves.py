@@ -34,22 +34,37 @@ class TestCeilings:
             **verdicts("a", "server", "unmeasured"),
             **verdicts("b", "server", "inert"),
         }
-        found = evaluated(tmp_path, series, expr_of(board, 1))
         panel = panel_of(board, 1)
-        assert {"ceiling=client": "clips", "ceiling=server": "unmeasured"} == {
-            labels: shown(panel, value)[0] for labels, value in found.items()
-        }
+        found = [evaluated(tmp_path, series, expr_of(board, 1, query))[""] for query in (0, 1)]
+        assert ["clips", "unmeasured"] == [shown(panel, value)[0] for value in found]
+        assert ["caller's", "servers'"] == [query["legendFormat"] for query in panel["targets"]]
 
     def test_each_fleet_has_its_own_line(self, board, tmp_path):
         """Over time the states are kept apart by fleet and kind."""
         series = {**verdicts("a", "client", "inert"), **verdicts("b", "client", "clips")}
-        assert {"ceiling=client, fleet=a": 0, "ceiling=client, fleet=b": 2} == evaluated(
-            tmp_path, series, expr_of(board, 9)
-        )
+        found = evaluated(tmp_path, series, expr_of(board, 9))
+        assert {"fleet=a": "inert", "fleet=b": "clips"} == {
+            fleet: shown(panel_of(board, 9), value)[0] for fleet, value in found.items()
+        }
+        assert {} == evaluated(tmp_path, series, expr_of(board, 9, 1))
+
+    def test_servers_that_are_short_of_slots_show_in_their_own_fleet(self, board, tmp_path):
+        """Of two fleets whose slots are enough in sum, requests wait for those of a server of b."""
+        series = {
+            **verdicts("a", "server", "inert"),
+            **verdicts("b", "server", "inert"),
+            f'{rc.FLEET_MEMBER.name}{{fleet="a", backend="x", model_name="m"}}': 1,
+            f'{rc.FLEET_MEMBER.name}{{fleet="b", backend="y", model_name="m"}}': 1,
+            f'{rc.WAITING_CAUSE.name}{{backend="y", cause="sequence_slots"}}': 0.1,
+        }
+        found = evaluated(tmp_path, series, expr_of(board, 9, 1))
+        assert {"fleet=a": "inert", "fleet=b": "one short"} == {
+            fleet: shown(panel_of(board, 9), value)[0] for fleet, value in found.items()
+        }
 
     def test_no_state_has_the_colour_of_another(self, board):
-        """Clips, inert and unmeasured are told apart without reading."""
-        assert len({shown(panel_of(board, 1), number)[1] for number in range(3)}) == 3
+        """Clips, short, inert and unmeasured are told apart without reading."""
+        assert len({shown(panel_of(board, 1), number)[1] for number in range(4)}) == 4
 
     def test_the_tightest_ceiling_is_named(self, board, tmp_path):
         """Of two fleets and two kinds the smallest margin, under the kind it has."""
