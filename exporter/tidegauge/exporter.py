@@ -55,6 +55,7 @@ class Exporter:
         self.watch = Watch(states, settings(config), _intervals(config), self._callers, _prefixes(config))
         self._offer(self._stored(config), self.watch.states)
         self._apply: Callable[[], None] = lambda: None
+        self._started = False
 
     def become(self, config: cf.Config) -> None:
         """Go on by *config*, which is checked: what it does not change goes on undisturbed.
@@ -62,6 +63,7 @@ class Exporter:
         A backend that is still the same server, counted in the same way, keeps all that is known of it; any other
         begins as at a start of the exporter. The address to listen on stays.
         """
+        self._started = not self.waiting_for()
         before, kept, now = self._config, self._kept(), self._clock.now()
         if config.listen != before.listen:
             _LOG.warning("listen: stays %s until a restart, found %s", _address(before.listen), _address(config.listen))
@@ -98,8 +100,8 @@ class Exporter:
         return self._rates.ask(batch, self._clock.now()) or self.watch.take(batch)
 
     def waiting_for(self) -> list[str]:
-        """Backends that have not been polled once yet."""
-        return [name for name, state in self.watch.states.items() if state.up is None]
+        """Backends that were not polled once yet, until each of them was: those that come later do not unmake that."""
+        return [] if self._started else [name for name, state in self.watch.states.items() if state.up is None]
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Poll, follow logs and save until cancelled."""

@@ -4,83 +4,15 @@ import json
 import logging
 
 import pytest
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.unit.answered import body
-from tests.unit.little_servers import ManualClock
-from tidegauge import config
-from tidegauge.collectors import FiguresCollector
-from tidegauge.exporter import Exporter
+from tests.unit.running import BEGIN, A, B, C, Running, counted, with_history
 from tidegauge.model import EngineFacts, StartupFacts
-from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Wait
+from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Ceiling, Wait
 from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.sources.scrape import Failed, Fetched
 
-BEGIN = 2000.0
-A = "url: http://127.0.0.1:9001, name: a, fleet: agents"
-B = "url: http://127.0.0.1:9002, name: b, fleet: agents"
-C = "url: http://127.0.0.1:9003, name: c, fleet: agents"
 FACTS = StartupFacts(1, "0.12.0", (EngineFacts("EngineCore", 52_288, "printed"),), 4096, 12, 2048, started=True)
-
-
-def written(*backends, more=""):
-    """A configuration of *backends*, and of whatever else."""
-    listed = "".join(f"  - {{{one}}}\n" for one in backends)
-    return config.load(f"{more}\nbackends:\n{listed}", "tidegauge.yml", {})
-
-
-class Running:
-    """An exporter under a clock moved by hand, with what its page says."""
-
-    def __init__(self, *backends, more=""):
-        self.clock = ManualClock(BEGIN)
-        self.exporter = Exporter(written(*backends, more=more), self.clock)
-
-    def become(self, *backends, more=""):
-        self.exporter.become(written(*backends, more=more))
-
-    def poll(self, **finished):
-        """Pages of each backend by the requests that it has finished, a second apart."""
-        for counts in zip(*finished.values(), strict=True):
-            self.clock.time += 1.0
-            for name, count in zip(finished, counts, strict=True):
-                self.exporter.book(name, Fetched(self.clock.time, 0.1, body(count, BEGIN - 100 - ord(name))))
-
-    def tell(self, *events, caller="sim", fleet="agents"):
-        return self.exporter.take(Batch(caller, fleet, events))
-
-    def samples(self):
-        """{(name, label values in order): value} of the page."""
-        registry = CollectorRegistry()
-        registry.register(FiguresCollector(self.exporter.figures))
-        return {
-            (sample.name.removeprefix("tidegauge_"), *sorted(sample.labels.values())): sample.value
-            for family in text_string_to_metric_families(generate_latest(registry).decode())
-            for sample in family.samples
-        }
-
-
-def counted(running, name="a"):
-    """What only time can give a backend: its counters and windows."""
-    found = running.samples()
-    return [
-        found.get((series, name, *more))
-        for series, *more in (
-            ("scrape_failures_total", "refused"),
-            ("arrivals_total",),
-            ("window_requests", "m"),
-            ("backend_up",),
-        )
-    ]
-
-
-def with_history():
-    running = Running(A, B)
-    running.exporter.book("a", Failed(BEGIN, 0.1, "refused", "a: nobody there"))
-    running.poll(a=(10, 30, 60), b=(10, 20, 40))
-    return running
 
 
 class TestBackends:
@@ -93,7 +25,7 @@ class TestBackends:
         assert [1.0, 50.0, 50.0, 1.0] == before == counted(running)
         assert ["c", "a"] == list(running.exporter.watch.states)
         assert not [key for key in running.samples() if "b" in key]
-        assert ["c"] == running.exporter.waiting_for()
+        assert ["c"] == running.new()
 
         running.poll(a=(60, 60, 60, 61, 64, 64), c=(5, 5, 5, 8, 8, 8))
         assert [1.0, 54.0, 54.0, 1.0] == counted(running)
@@ -131,7 +63,7 @@ class TestBackends:
         running.become(changed, B)
 
         assert [None, None, None, None] == counted(running)
-        assert ["a"] == running.exporter.waiting_for()
+        assert ["a"] == running.new()
         assert before == counted(running, "b")
 
     @pytest.mark.parametrize(
@@ -142,7 +74,7 @@ class TestBackends:
         running = with_history()
         running.become(A, B, more=more)
 
-        assert ["a", "b"] == running.exporter.waiting_for()
+        assert ["a", "b"] == running.new()
         assert (None, None) == (counted(running)[2], counted(running, "b")[2])
 
     def test_other_names_are_read_at_once(self):
@@ -185,6 +117,27 @@ class TestBackends:
         told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
         assert ["a: a: nobody there", "b: b: nobody there", "b: b: nobody there"] == told
+
+
+class TestReadiness:
+    def test_ready_exporter_stays_ready(self):
+        """A backend that is new or begins anew takes nobody's scrapes and events away from those that go on."""
+        running = with_history()
+        running.become(A, B.replace("9002", "9012"), C)
+
+        assert ["b", "c"] == running.new()
+        assert [] == running.exporter.waiting_for()
+
+    def test_start_is_over_when_all_that_there_are_then_were_polled(self):
+        """A change before that may add to them, and take some away."""
+        running = Running(A, B)
+        running.poll(a=(10,))
+        running.become(A, C)
+        assert ["c"] == running.exporter.waiting_for()
+        running.poll(c=(10,))
+        running.become(B)
+
+        assert [] == running.exporter.waiting_for()
 
 
 class TestFleets:

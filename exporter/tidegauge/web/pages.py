@@ -34,7 +34,7 @@ class Exporter(Protocol):
         """The figures of now."""
 
     def waiting_for(self) -> list[str]:
-        """Backends that have not been polled once yet."""
+        """Backends that the start still waits for: they were not polled once yet."""
 
 
 @web.middleware
