@@ -1,4 +1,4 @@
-"""The vocabulary of the boards: graph, heatmap, timeline, stat, bars, table and text, with one look on all of them."""
+"""The vocabulary of the boards: graph, heatmap, timeline, stat, table and text, with one look on all of them."""
 
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
@@ -195,48 +195,6 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
     }
     return panel(
         "stat",
-        id_,
-        title,
-        description,
-        targets=targets(queries),
-        options=options,
-        defaults=defaults,
-        overrides=list(overrides),
-    )
-
-
-def bars(  # noqa: PLR0913  # a panel has this many independent properties
-    id_: int,
-    title: str,
-    description: str,
-    unit: str,
-    queries: Sequence[Query],
-    *,
-    overrides: Sequence[Json] = (),
-    limits: tuple[float, float | None] = (0, 1),
-    no_value: str = NOTHING,
-) -> Panel:
-    """One horizontal bar per series, by its last value."""
-    low, high = limits
-    defaults = {
-        "unit": unit,
-        "noValue": no_value,
-        "min": low,
-        **({} if high is None else {"max": high}),
-        "color": {"mode": "palette-classic"},
-    }
-    options = {
-        "reduceOptions": _LAST,
-        "displayMode": "basic",
-        "orientation": "horizontal",
-        "showUnfilled": True,
-        "valueMode": "color",
-        "namePlacement": "left",
-        "sizing": "auto",
-        "text": {"titleSize": 14, "valueSize": 20},
-    }
-    return panel(
-        "bargauge",
         id_,
         title,
         description,

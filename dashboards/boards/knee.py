@@ -76,7 +76,7 @@ def _table(id_: int) -> Panel:
             Column("TPOT p90", quantile(rc.TPOT_5M), "s"),
         ],
         sort=("in flight", False),
-        widths={BIN.replace("_", " "): 75, "in flight": 85, "time": 70},
+        widths={c.HEADINGS[lb.MODEL_NAME]: 100, BIN.replace("_", " "): 75, "in flight": 85, "time": 70},
         no_value=NO_LOAD,
     )
 

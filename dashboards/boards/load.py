@@ -269,6 +269,7 @@ def _each_load() -> Panel:
             *lengths,
         ],
         sort=("output tok/s", True),
+        widths={"prompt tok/s": 110, "output tok/s": 125, **dict.fromkeys((one.title for one in lengths), 95)},
         no_value=NO_SERVER,
     )
 

@@ -20,7 +20,7 @@ from tidegauge.catalogue import recorded as rc
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "boards.json"
 UPDATE = "UPDATE_GOLDEN"
-KINDS = {"bargauge", "heatmap", "state-timeline", "stat", "table", "text", "timeseries"}
+KINDS = {"heatmap", "state-timeline", "stat", "table", "text", "timeseries"}
 """Panel types that `dashboards.charts` makes: all of them are part of every Grafana from 10.4 to 13."""
 MOST_PANELS = 14
 GROWTH = {"rate", "increase", "irate", "resets", "changes", "delta"}

@@ -21,7 +21,6 @@ def made():
         c.table(3, "table", "d", ("job",), [Column("up", "up", "s", ((None, BAD),))]),
         c.heatmap(4, "heatmap", "d", "s", Query("up")),
         c.timeline(5, "timeline", "d", [Query("up")], []),
-        c.bars(6, "bars", "d", "s", [Query("up")]),
         c.text(7, "text", "d", "x"),
     )
     rows = (p.Row("row", 4, tuple((one, 8) for one in kinds)),)
