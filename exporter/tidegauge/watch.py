@@ -53,6 +53,7 @@ class Watch:
         self._settings = settings
         self._readers: dict[str, PageReader] = {}
         self._inferences: dict[str, FleetInference] = {}
+        self._fed: dict[str, str] = {}
         self._restored: dict[str, int] = {}
         self._refused: Counter[str] = Counter()
         self.follow(states, settings, interval, callers, prefixes)
@@ -79,6 +80,7 @@ class Watch:
         self._intervals = interval if isinstance(interval, Mapping) else dict.fromkeys(self.states, interval)
         known = {name for name, state in self.states.items() if before.get(name) is state}
         self._readers = {name: self._readers[name] if name in known else PageReader(prefixes) for name in self.states}
+        self._fed = {name: fleet for name, fleet in self._fed.items() if name in known}
         self._leave()
         for fleet, inference in self._inferences.items():
             inference.poll_every(max(self._intervals[name] for name, one in self.states.items() if one.fleet == fleet))
@@ -165,9 +167,21 @@ class Watch:
             largest = self._restored.get(fleet)
             self._inferences[fleet] = FleetInference(fleet, self._settings.window, interval, largest)
         inference = self._inferences[fleet]
+        self._belongs(reading.backend, fleet)
         # A member that is only known now, or serves another model now, may be polled less often than those before.
         inference.poll_every(max(inference.interval, self._intervals[reading.backend]))
         inference.feed(reading)
+
+    def _belongs(self, backend: str, fleet: str) -> None:
+        """Note whose member the backend is: one that serves another model now counts anew, in both fleets.
+
+        Otherwise its counts would go on where they stood if it returned, and Prometheus would take the step from the
+        other fleet's for requests.
+        """
+        before = self._fed.get(backend, fleet)
+        self._fed[backend] = fleet
+        for one in {before, fleet} & self._inferences.keys() if before != fleet else ():
+            self._inferences[one].forget(backend)
 
     def _twin(self, state: BackendState) -> bool:
         """Whether a target before this one is the same server: then its calls are counted there."""

@@ -226,6 +226,26 @@ class TestFleets:
         assert {"a": 9.0, "b": 3.0} == {row.labels[lb.BACKEND]: row.value for row in rows}
         assert 2 == len(rows)
 
+    @pytest.mark.parametrize("starts", [(2.0, 2.0, 2.0, 2.0), (2.0, 2003.0, 2007.0, 2011.0)])
+    def test_backend_that_returns_to_a_model_counts_from_nothing(self, starts):
+        """In whichever fleet it was before, as one process or as one after another: no counter takes up an old value.
+
+        What it counts falls to what was seen since, which Prometheus takes for a restart, and never leaps.
+        """
+        watch = watching("a", "b")
+        shown, finished = [], {"m": 0.0, "n": 0.0}
+        for turn, (model, calls) in enumerate((("m", 50.0), ("n", 7.0), ("m", 3.0), ("n", 2.0))):
+            finished[model] = finished[model] if starts[turn] == 2.0 else 0.0
+            for step in range(4):
+                at = 2000.0 + 4 * turn + step
+                finished[model] += calls if step == 2 else 0.0
+                feed(watch, page(finished=finished[model], start=starts[turn], model=model), name="b", begin=at)
+                feed(watch, page(finished=9.0 * at, start=1.0), name="a", begin=at + 0.5)
+            (arrived,) = (one.inferred.arrivals for one in watch.figures(at).fleets if one.name == model)
+            shown.append(arrived["b"])
+
+        assert [50.0, 7.0, 3.0, 2.0] == shown
+
     def test_page_that_is_none_is_a_failed_poll(self):
         """With the reason in words for the log."""
         watch = watching(Backend("a", "f"))
