@@ -246,6 +246,18 @@ class TestFleets:
 
         assert [50.0, 7.0, 3.0, 2.0] == shown
 
+    def test_what_is_told_late_of_a_fleet_that_was_left_is_not_counted_on(self):
+        """A burst that waited for another member's poll when the backend went to another model."""
+        watch = watching("a", "b")
+        polls = [*((at, "m", 0.0) for at in (0, 1)), (2, "m", 50.0), (3, "n", 0.0), *((at, "m", 50.0) for at in (5, 6))]
+        for at, model, finished in [*polls, (7, "m", 53.0), (8, "m", 53.0)]:
+            feed(watch, page(finished=finished, start=2.0, model=model), name="b", begin=2000.0 + at)
+            if at != 2:
+                feed(watch, page(start=1.0), name="a", begin=2000.5 + at)
+        (fleet,) = watch.figures(2009.0).fleets
+
+        assert 3.0 == fleet.inferred.arrivals["b"]
+
     def test_page_that_is_none_is_a_failed_poll(self):
         """With the reason in words for the log."""
         watch = watching(Backend("a", "f"))
