@@ -62,7 +62,7 @@ WRONG = {
         "never[]",
     ),
     "unknown-panel": (put("graph", "timeline", "type"), "'graph'"),
-    "unknown-query-format": (put("wide", "bars", "targets", 0, "format"), '"wide"'),
+    "unknown-query-format": (put("wide", "stat", "targets", 0, "format"), '"wide"'),
     "variable": (put("datasorce", "templating", "list", 0, "type"), '"datasorce"'),
     "annotation": (put("yes", "annotations", "list", 0, "enable"), "'string'"),
 }
