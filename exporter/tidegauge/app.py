@@ -46,8 +46,8 @@ async def serve(
     exporter = Exporter(config, clock)
     events = EventsHandler(exporter.take, clock, *_expected(config), exporter.watch.refused)
 
-    def take(changed: cf.Config) -> None:
-        exporter.become(changed)
+    async def take(changed: cf.Config) -> None:
+        await exporter.become(changed)
         events.expect(*_expected(changed))
 
     async with AsyncExitStack() as stack:

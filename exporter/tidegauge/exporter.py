@@ -53,16 +53,27 @@ class Exporter:
         self._rates = _rates(config)
         states = [_state(one, config, now) for one in config.backends]
         self.watch = Watch(states, settings(config), _intervals(config), self._callers, _prefixes(config))
-        self._offer(self._stored(config), self.watch.states)
+        kept, problem = store.taken_up(_state_file(config))
+        self._complaints.tell(_STATE_FILE, problem)
+        self._offer(kept, self.watch.states)
         self._apply: Callable[[], None] = lambda: None
         self._started = False
 
-    def become(self, config: cf.Config) -> None:
+    async def become(self, config: cf.Config) -> None:
         """Go on by *config*, which is checked: what it does not change goes on undisturbed.
 
         A backend that is still the same server, counted in the same way, keeps all that is known of it; any other
-        begins as at a start of the exporter. The address to listen on stays.
+        begins as at a start of the exporter. The address to listen on stays. Another state file is read off the loop,
+        and until it is read all goes on as before.
         """
+        kept = store.Kept()
+        if config.state_file != self._config.state_file:
+            kept, problem = await asyncio.to_thread(store.taken_up, _state_file(config))
+            self._complaints.forget(_STATE_FILE)
+            self._complaints.tell(_STATE_FILE, problem)
+        self._go_on(config, kept)
+
+    def _go_on(self, config: cf.Config, stored: store.Kept) -> None:
         self._started = not self.waiting_for()
         before, kept, now = self._config, self._kept(), self._clock.now()
         if config.listen != before.listen:
@@ -79,7 +90,6 @@ class Exporter:
         }
         self._keep_callers(before, config)
         self.watch.follow([*states.values()], settings(config), _intervals(config), self._callers, _prefixes(config))
-        stored = self._stored(config) if config.state_file != before.state_file else store.Kept()
         self._offer(stored.under(kept), {name: state for name, state in states.items() if name not in kept_on})
         self._loading = Loading(succeeded=True, at=now)
         self._apply()
@@ -127,9 +137,8 @@ class Exporter:
         for log in self._config.callers.limiter_logs:
             limiter = self._callers.limiter(log.fleet)
             jobs[log, limiter] = partial(self._following.limiter_log, log, limiter)
-        if self._config.state_file is not None:
-            path = Path(self._config.state_file)
-            jobs[path] = partial(self._save_forever, path)
+        if (file := _state_file(self._config)) is not None:
+            jobs[file] = partial(self._save_forever, file)
         return jobs
 
     def _on_poll(
@@ -179,8 +188,8 @@ class Exporter:
 
     def save(self) -> None:
         """Keep what must outlive this process; called at the end, too."""
-        if self._config.state_file is not None:
-            self._save(Path(self._config.state_file), self._kept())
+        if (path := _state_file(self._config)) is not None:
+            self._save(path, self._kept())
 
     def _save(self, path: Path, kept: store.Kept) -> None:
         try:
@@ -197,19 +206,6 @@ class Exporter:
             self.watch.largest(),
             self.watch.largest_inferred(),
         )
-
-    def _stored(self, config: cf.Config) -> store.Kept:
-        """What the state file of *config* holds."""
-        if config.state_file is None:
-            return store.Kept()
-        path = Path(config.state_file)
-        self._complaints.forget(_STATE_FILE)
-        try:
-            return store.load(path)
-        except store.StoreError as error:
-            aside = store.set_aside(path)
-            self._complaints.tell(_STATE_FILE, f"{error}; kept as {aside}" if aside else str(error))
-            return store.Kept()
 
     def _offer(self, kept: store.Kept, states: Mapping[str, BackendState]) -> None:
         for name, entry in kept.backends.items():
@@ -279,6 +275,10 @@ def _rate(config: cf.Config) -> tuple[float, int]:
 
 def _intervals(config: cf.Config) -> dict[str, float]:
     return {one.name: one.poll_interval for one in config.backends}
+
+
+def _state_file(config: cf.Config) -> Path | None:
+    return None if config.state_file is None else Path(config.state_file)
 
 
 def _address(at: cf.Listen) -> str:

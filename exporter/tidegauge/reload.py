@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from tidegauge import config as cf
@@ -18,7 +18,7 @@ class Reloader:
     """
 
     def __init__(
-        self, read: Callable[[], cf.Config], take: Callable[[cf.Config], None], refused: Callable[[], None]
+        self, read: Callable[[], cf.Config], take: Callable[[cf.Config], Awaitable[None]], refused: Callable[[], None]
     ) -> None:
         self._read = read
         self._take = take
@@ -43,4 +43,4 @@ class Reloader:
                 self._refused()
                 _LOG.exception(_STAYS)
             else:
-                self._take(config)
+                await self._take(config)

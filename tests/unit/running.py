@@ -1,5 +1,7 @@
 """An exporter under a clock moved by hand, that becomes what it is told; what its page says of it."""
 
+import asyncio
+
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -32,7 +34,7 @@ class Running:
         self.exporter = Exporter(written(*backends, more=more), self.clock)
 
     def become(self, *backends, more=""):
-        self.exporter.become(written(*backends, more=more))
+        asyncio.run(self.exporter.become(written(*backends, more=more)))
 
     def poll(self, **finished):
         """Pages of each backend by the requests that it has finished, a second apart."""

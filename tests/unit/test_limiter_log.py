@@ -357,7 +357,8 @@ backends: [{{url: "http://127.0.0.1:9", fleet: agents}}]
         exporter = self.watched(tmp_path / "limiter.log", ManualClock(2000.0), more="max_fleets: 1\n  ")
         exporter._callers.limiter("agents").read(str(tmp_path / "limiter.log"), counted(1), up=True)
         exporter.take(Batch("sim", "agents", told))
-        exporter.become(config.load("callers: {max_fleets: 1}\nbackends: [{url: 'http://h'}]", "t.yml", {}))
+        changed = config.load("callers: {max_fleets: 1}\nbackends: [{url: 'http://h'}]", "t.yml", {})
+        asyncio.run(exporter.become(changed))
         exporter.take(Batch("sim", "others", ()))
 
         assert fleets == [one.name for one in exporter.figures().fleets]

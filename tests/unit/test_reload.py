@@ -9,12 +9,14 @@ import pytest
 from aiohttp import web
 
 from tests.unit.answered import body
-from tests.unit.little_servers import ManualClock, serving, until
+from tests.unit.little_servers import DEADLINE, ManualClock, serving, until
 from tidegauge import config
 from tidegauge.exporter import Exporter
 from tidegauge.jobs import Jobs
 from tidegauge.reload import Reloader
+from tidegauge.sources import store
 from tidegauge.sources.session import open_session
+from tidegauge.sources.store import Kept
 
 
 class TestReloader:
@@ -31,8 +33,11 @@ class TestReloader:
                 raise found
             return found
 
+        async def take(found):
+            taken.append(found)
+
         async def go():
-            reloader = Reloader(read, taken.append, lambda: refused.append(1))
+            reloader = Reloader(read, take, lambda: refused.append(1))
             task = asyncio.create_task(reloader.run())
             reloader.ask()
             await asyncio.to_thread(reading.acquire)
@@ -192,7 +197,7 @@ class TestLive:
         async def scene(one):
             await one.polled("a", "b")
             before = polling()
-            one.exporter.become(one.written("b", "c"))
+            await one.exporter.become(one.written("b", "c"))
             await one.polled("c")
             gone = one.server.asked["a"]
             await one.polled("b", "c", "c")
@@ -205,17 +210,41 @@ class TestLive:
 
         async def scene(one):
             await one.polled("a", "b")
-            one.exporter.become(one.written("a", more="timeout: 7s\n"))
+            await one.exporter.become(one.written("a", more="timeout: 7s\n"))
             await one.polled("a")
             timeouts = {task.get_coro().cr_frame.f_locals["target"].timeout for task in polling()}
             one.url += "/z"
-            one.exporter.become(one.written("a"))
+            await one.exporter.become(one.written("a"))
             await one.polled("z")
             gone = one.server.asked["a"]
             await one.polled("z")
             return timeouts, one.server.asked["a"] - gone
 
         assert ({7.0}, 0) == live(tmp_path, scene)
+
+    def test_another_state_file_is_read_beside_the_event_loop(self, tmp_path, monkeypatch):
+        """It may be large, or its disk may hang: until then polls go on by the configuration before."""
+        entered, go_on = threading.Event(), threading.Event()
+
+        def load(_):
+            entered.set()
+            assert go_on.wait(DEADLINE)
+            return Kept({}, {"m": 9})
+
+        monkeypatch.setattr(store, "load", load)
+
+        async def scene(one):
+            await one.polled("a", "b")
+            changing = asyncio.create_task(one.exporter.become(one.written("a", "c", more="state_file: s.json\n")))
+            await until(entered.is_set)
+            await one.polled("a", "b")
+            found = [changing.done(), list(one.exporter.watch.states)]
+            go_on.set()
+            await changing
+            await one.polled("a", "c")
+            return [*found, list(one.exporter.watch.states), one.exporter.watch.largest()]
+
+        assert [False, ["a", "b"], ["a", "c"], {"m": 9}] == live(tmp_path, scene)
 
     def test_log_that_is_followed_no_more_is_let_go_of(self, tmp_path):
         """An open file keeps the space of a log that was deleted."""
@@ -227,9 +256,9 @@ class TestLive:
             ]
 
         async def scene(one):
-            one.exporter.become(one.written("a", logs=("a",)))
+            await one.exporter.become(one.written("a", logs=("a",)))
             await until(opened)
-            one.exporter.become(one.written("a"))
+            await one.exporter.become(one.written("a"))
             await until(lambda: one.task.done() or not opened())
             return opened(), one.task.done()
 
@@ -242,7 +271,7 @@ class TestLive:
         async def scene(one):
             counts = []
             for names in (("a",), ("b", "a"), ("c", "a")):
-                one.exporter.become(one.written(*names, logs=("a",)))
+                await one.exporter.become(one.written(*names, logs=("a",)))
                 state = one.exporter.watch.states["a"]
                 await until(lambda state=state: state.history(0.0).counts.log_lines)
                 await asyncio.sleep(0.1)
@@ -256,11 +285,11 @@ class TestLive:
         (tmp_path / "x.log").write_text(LOG, encoding="utf-8")
 
         async def scene(one):
-            one.exporter.become(one.written("a", logs=("a",)))
+            await one.exporter.become(one.written("a", logs=("a",)))
             old = one.exporter.watch.states["a"]
             await until(lambda: old.history(0.0).counts.log_lines)
             one.url += "/."
-            one.exporter.become(one.written("a", logs=("a",)))
+            await one.exporter.become(one.written("a", logs=("a",)))
             new = one.exporter.watch.states["a"]
             await until(lambda: new.history(0.0).counts.log_lines)
             (tmp_path / "x.log").write_text(LOG * 3, encoding="utf-8")
@@ -275,7 +304,7 @@ class TestLive:
         async def scene(one):
             await one.polled("a", "b")
             old = one.exporter.watch.states["a"]
-            one.exporter.become(one.replacing("a"))
+            await one.exporter.become(one.replacing("a"))
             one.server.version.set()
             await until(lambda: old.history(0.0).version)
             return [state.history(0.0).version for state in one.exporter.watch.states.values()]
@@ -291,7 +320,7 @@ class TestLive:
 
             def late(coroutine):
                 one.exporter._spawn = spawn
-                one.exporter.become(one.replacing("a", "b"))
+                one.exporter._go_on(one.replacing("a", "b"), Kept())
                 spawn(coroutine)
 
             one.exporter._spawn = late

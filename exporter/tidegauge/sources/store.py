@@ -60,6 +60,17 @@ def load(path: Path) -> Kept:
         raise StoreError(msg) from error
 
 
+def taken_up(path: Path | None) -> tuple[Kept, str]:
+    """What the file holds, and what is wrong with it; one that is not ours is set aside. No file holds nothing."""
+    if path is None:
+        return Kept(), ""
+    try:
+        return load(path), ""
+    except StoreError as error:
+        aside = set_aside(path)
+        return Kept(), f"{error}; kept as {aside}" if aside else str(error)
+
+
 def set_aside(path: Path) -> Path | None:
     """Move a file that is not ours out of the way of the next save; where it went, None if it stays."""
     aside = path.with_name(f"{path.name}.unreadable")
