@@ -5,14 +5,13 @@ from typing import Final
 
 from dashboards import charts as c
 from dashboards.fields import BAD, GOOD, NEUTRAL, PURPLE, VERMILION, WARN, Json, Panel, Query, override, state
-from dashboards.queries import ON_BACKEND, by, otherwise, reads, select
+from dashboards.queries import ON_BACKEND, UNKNOWN, by, or_unknown, otherwise, reads, select
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 WHOSE: Final[Mapping[str, str]] = {lb.CLIENT: "caller's", lb.SERVER: "servers'"}
 """What the caller's limiter lets through, and the sequence slots of all servers together."""
 COLOURS: Final[Mapping[str, str]] = {lb.CLIENT: PURPLE, lb.SERVER: VERMILION}
-UNKNOWN: Final = -1
 _SHORT: Final = "one short"
 _STATES: Final[Mapping[str, str]] = {"inert": GOOD, "unmeasured": NEUTRAL, _SHORT: WARN, "clips": BAD}
 """The more it needs a look the higher it counts, so that the largest of several fleets is the one to look at."""
@@ -51,7 +50,7 @@ def verdict(id_: int, title: str) -> Panel:
         "The caller's ceiling, and the servers' sequence slots. Of several fleets, the one to look at. Unknown: no "
         f"exporter knows such a ceiling. {MEANING}",
         "none",
-        *(Query(otherwise(state_of(kind), f"vector({UNKNOWN})"), whose, instant=True) for kind, whose in WHOSE.items()),
+        *(Query(or_unknown(state_of(kind)), whose, instant=True) for kind, whose in WHOSE.items()),
         mappings=words(),
         named=True,
     )

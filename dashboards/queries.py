@@ -9,6 +9,8 @@ from tidegauge.catalogue import labels as lb
 # A backend is what vLLM's own boards call an instance: with their names for the variables, links work both ways.
 FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEET: "$fleet"}
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
+UNKNOWN: Final = -1
+"""The number of a state that nothing tells."""
 NATIVE: Final = ("instance", "pod")
 """What a scrape calls a backend; on Kubernetes a series may have both, and the second is the backend."""
 _SELECTED: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{")
@@ -91,6 +93,11 @@ def share_of(part: str, whole: str, weight: str, label: str) -> str:
 def otherwise(expr: str, *fallbacks: str) -> str:
     """The first of the expressions that has a value, for each set of labels."""
     return " or ".join(f"({part})" for part in (expr, *fallbacks))
+
+
+def or_unknown(verdict: str) -> str:
+    """The number of a state, or `UNKNOWN` where there is none."""
+    return otherwise(verdict, f"vector({UNKNOWN})")
 
 
 def reads(*series: Series | Recorded) -> str:

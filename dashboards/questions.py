@@ -25,7 +25,7 @@ from dashboards.fields import (
     state,
     steps,
 )
-from dashboards.queries import ON_BACKEND, by, otherwise, reads, select, share_of, weighted_mean
+from dashboards.queries import ON_BACKEND, UNKNOWN, by, or_unknown, otherwise, reads, select, share_of, weighted_mean
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -33,7 +33,6 @@ from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
 HALF: Final = 0.5
-UNKNOWN: Final = -1
 REQUESTS: Final = select(rc.WINDOW_REQUESTS)
 E2E: Final = select(rc.E2E_MEAN)
 _FACTS: Final = (ex.KV_CAPACITY, ex.MAX_NUM_SEQS)
@@ -125,7 +124,7 @@ def _split_on(where: str) -> str:
     """The worst that is true of any queue on that side, as its code in `_SPLITS`."""
     late, split, impact = (select(one, where=where) for one in (rc.LATE_RATIO, rc.SPLIT, rc.IMPACT))
     some = f"{late} >= {th.BIMODAL_LATE_LOW.value:g}"
-    return _known(
+    return or_unknown(
         otherwise(
             f"max({late} > {th.BIMODAL_LATE_HIGH.value:g}) ^ 0 * 2",
             f"max({some} and {split} >= {th.BIMODAL_SPLIT.value:g}) ^ 0",
@@ -133,10 +132,6 @@ def _split_on(where: str) -> str:
             f"max({late}) * 0",
         )
     )
-
-
-def _known(verdict: str) -> str:
-    return otherwise(verdict, f"vector({UNKNOWN})")
 
 
 def _capacity() -> Panel:

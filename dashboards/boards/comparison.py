@@ -1,6 +1,6 @@
 """Board "Before and after": two windows side by side, what else moved between them, and both on one time axis.
 
-One function per panel, in the order of the board.
+One function per panel, in the order of the board: long, and read like the board.
 """
 
 from collections.abc import Callable, Mapping

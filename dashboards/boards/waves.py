@@ -8,13 +8,11 @@ from typing import Final
 from dashboards import ceilings, frame
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.absent import NO_CALLER, NO_EXPORTER
-from dashboards.boards import callers
+from dashboards.boards import callers, waits
 from dashboards.boards.callers import NO_BARRIER, SOURCES
 from dashboards.fields import (
     BAD,
     BLUE,
-    CAUSE_COLOURS,
     DASHES,
     GOOD,
     GREEN,
@@ -22,10 +20,8 @@ from dashboards.fields import (
     NEUTRAL,
     ORANGE,
     SKY,
-    STAGE_COLOURS,
     TIMES,
-    WARN,
-    Column,
+    UNFILLED,
     Json,
     Panel,
     Query,
@@ -33,18 +29,16 @@ from dashboards.fields import (
     override,
     override_all,
     painted,
-    past,
     steps,
 )
-from dashboards.queries import buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
-from tidegauge import vllm
+from dashboards.queries import by, otherwise, reads, select
 from tidegauge.catalogue import Series, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
+WAITING: Final = "requests wait"
 NOTHING_CUT: Final = "no ceiling known, or no barrier seen"
-NOBODY: Final = f"nobody waited, or {NO_EXPORTER}"
 LINES: Final = {
     "fan-out, median": BLUE,
     "fan-out, p90": SKY,
@@ -61,7 +55,15 @@ def board() -> Json:
         places.WAVES,
         "A barrier is a set of requests launched together, after which the caller waits for all of them. A ceiling "
         "below its fan-out cuts it into waves. Barriers and causes of waiting come from the exporter.",
-        (_verdict(), _barriers(), _causes(), _waits(), callers.limiter(), callers.sources(), _backends()),
+        (
+            _verdict(),
+            _barriers(),
+            waits.causes(),
+            waits.lengths(),
+            callers.limiter(),
+            callers.sources(),
+            waits.backends(),
+        ),
     )
 
 
@@ -76,9 +78,9 @@ def _verdict() -> p.Row:
         5,
         (
             (ceilings.verdict(1, "Do ceilings cut barriers"), 6),
-            (_margin(), 4),
-            (_deepest(), 4),
-            (_largest_cause(), 5),
+            (_margin(), 3),
+            (_deepest(), 3),
+            (_largest_cause(), 7),
             (_seen(), 5),
         ),
     )
@@ -115,21 +117,24 @@ def _deepest() -> Panel:
     )
 
 
-def _waiting() -> str:
-    return otherwise(*(by("sum", select(one), lb.CAUSE) for one in (rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)))
-
-
 def _largest_cause() -> Panel:
     return c.stat(
         4,
         "Cause of waiting",
-        "The largest one, and its share of all seconds waited in the last 5 minutes, before the servers and in them. "
+        "The largest one, and its share of all seconds waited in the last 5 minutes, before the servers and in them; "
+        "beside it the mean number of requests that wait, for any cause. "
         f"{reads(rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)}",
         "percentunit",
-        Query(f"topk(1, ({_waiting()}) / on () group_left () (sum({_waiting()}) > 0))", "{{cause}}", instant=True),
+        Query(
+            f"topk(1, ({waits.by_cause()}) / on () group_left () (sum({waits.by_cause()}) > 0))",
+            "{{cause}}",
+            instant=True,
+        ),
+        Query(f"sum({waits.by_cause()})", WAITING, instant=True),
+        overrides=[override(WAITING, unit="none", decimals=1)],
         named=True,
         decimals=0,
-        no_value=NOBODY,
+        no_value=waits.NOBODY,
     )
 
 
@@ -175,6 +180,7 @@ def _fan_out() -> Panel:
             Query(by("max", select(rc.NATURAL_BOUND)), "natural bound"),
         ],
         overrides=[
+            UNFILLED,
             *coloured(LINES),
             *(override(name, custom__lineWidth=3) for name in LINES if name.endswith("ceiling")),
         ],
@@ -231,99 +237,4 @@ def _timeline() -> Panel:
         [Query(ceilings.state_of(kind, lb.FLEET), f"{{{{fleet}}}}, {whose}") for kind, whose in ceilings.WHOSE.items()],
         ceilings.words(),
         no_value="no ceiling known",
-    )
-
-
-def _causes() -> p.Row:
-    return p.Row("Why requests wait", 9, ((_by_cause(), 14), (_hidden(), 10)))
-
-
-def _by_cause() -> Panel:
-    return c.graph(
-        10,
-        "Requests waiting, by cause",
-        "Seconds waited per second, which is the mean number of requests that wait. `caller` waits for the caller's "
-        "own slot and no server sees it; the others wait in a server: raise `max_num_seqs` only where it is "
-        f"`sequence_slots`. {reads(rc.WAITING_CAUSE, rc.FLEET_WAITING_CAUSE)}",
-        "none",
-        [Query(by("sum", select(one), lb.CAUSE), "{{cause}}") for one in (rc.FLEET_WAITING_CAUSE, rc.WAITING_CAUSE)],
-        stack="normal",
-        overrides=coloured(CAUSE_COLOURS),
-        decimals=1,
-        no_value=NOBODY,
-    )
-
-
-def _hidden() -> Panel:
-    return c.graph(
-        11,
-        "Decode, and the wait hidden in it",
-        "A preempted request waits again, and vLLM books that as decode. The hidden wait is an estimate, per finished "
-        "request, and too high while many wait that have not finished; without preemptions there is no line. "
-        f"{reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.HIDDEN_WAIT)}",
-        "s",
-        [
-            Query(weighted_mean(select(rc.STAGE_MEAN, stage="decode"), select(rc.WINDOW_REQUESTS)), "decode"),
-            Query(
-                f"{by('sum', by('max', select(ex.HIDDEN_WAIT), lb.BACKEND))} / (sum({select(rc.WINDOW_REQUESTS)}) > 0)",
-                "hidden wait, estimated",
-            ),
-        ],
-        overrides=coloured({"decode": STAGE_COLOURS["decode"], "hidden wait, estimated": ORANGE}),
-    )
-
-
-def _waits() -> p.Row:
-    return p.Row("How long they wait", 10, ((_server_waits(), 12), (_caller_waits(), 12)))
-
-
-def _server_waits() -> Panel:
-    name = f"vllm:{vllm.QUEUE}_bucket"
-    return c.heatmap(
-        12,
-        "Wait in the servers' queue",
-        "Requests by the time they queued, in the servers' own buckets; below the lowest edge nothing is known. Two "
-        f"dark bands are two waves. Choose one backend where servers have other buckets. Reads `{name}`.",
-        "s",
-        Query(by("sum", native(f"increase({name}%s[$__rate_interval])"), "le")),
-    )
-
-
-def _caller_waits() -> Panel:
-    name = f"{ex.CALLER_WAIT.name}_bucket"
-    return c.heatmap(
-        13,
-        "Wait for the caller's slot",
-        f"Requests by the time their caller's limiter held them back, before any server saw them. Reads `{name}`.",
-        "s",
-        Query(by("sum", f"increase({buckets(ex.CALLER_WAIT)}[$__rate_interval])", "le")),
-        no_value=NO_CALLER,
-    )
-
-
-def _backends() -> p.Row:
-    return p.Row("Which backend makes them wait", 9, ((_by_backend(), 24),), folded=True)
-
-
-def _by_backend() -> Panel:
-    causes = [cause for cause in lb.CAUSES if cause != lb.CALLER]
-    return c.table(
-        19,
-        "Requests waiting in each backend, by cause",
-        f"Seconds waited per second over 5 minutes, and the mean wait of the late ones. "
-        f"{reads(rc.WAITING_CAUSE, rc.LATE_RATIO, rc.LATE_SECONDS)}",
-        (lb.BACKEND,),
-        [
-            Column(
-                "all causes",
-                by("sum", select(rc.WAITING_CAUSE), lb.BACKEND),
-                "none",
-                past(1, WARN),
-            ),
-            *(Column(cause, per_backend(rc.WAITING_CAUSE, cause=cause), "none") for cause in causes),
-            Column("late", per_backend(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
-            Column("late by", per_backend(rc.LATE_SECONDS, where=lb.SERVER), "s"),
-        ],
-        sort=("all causes", True),
-        no_value=NOBODY,
     )

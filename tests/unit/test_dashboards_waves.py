@@ -96,11 +96,13 @@ class TestCauses:
             f'{rc.WAITING_CAUSE.name}{{backend="b", cause="kv_cache"}}': 0.25,
         }
         assert evaluated(tmp_path, series, expr_of(board, 4)) == {"cause=caller": 0.75}
+        assert evaluated(tmp_path, series, expr_of(board, 4, 1)) == {"": 4}
 
     def test_where_nobody_waits_there_is_no_cause(self, board, tmp_path):
         """Nothing of nothing is no share: the panel says so instead."""
         series = {f'{rc.WAITING_CAUSE.name}{{backend="a", cause="sequence_slots"}}': 0}
         assert evaluated(tmp_path, series, expr_of(board, 4)) == {}
+        assert evaluated(tmp_path, series, expr_of(board, 4, 1)) == {"": 0}
 
     def test_hidden_wait_is_per_request_and_counted_once(self, board, tmp_path):
         """Two exporters tell of the same 10 s of one backend: over the 40 requests of both backends, 0.25 s each."""
