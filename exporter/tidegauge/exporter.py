@@ -124,6 +124,7 @@ class Exporter:
                 await asyncio.Event().wait()
         finally:
             lane.shutdown(wait=False, cancel_futures=True)
+            self._following.close()
 
     def _wanted(self, session: aiohttp.ClientSession, lane: ThreadPoolExecutor) -> dict[Hashable, Work]:
         """What the configuration asks for, each job by what it works on: another state or file is another job."""

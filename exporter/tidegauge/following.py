@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,11 @@ from tidegauge.sources.logscan import BlockScanner
 from tidegauge.state.backend import BackendState
 from tidegauge.state.limiter import LimiterState
 
+MOST_READ: Final = 16
+"""Logs that are read at once, on threads for logs alone.
+
+One whose disk hangs keeps its thread, so this many of them keep other logs unread, and nothing else waiting.
+"""
 _LOG_EVERY: Final = 1.0
 
 
@@ -24,6 +30,11 @@ class Following:
     def __init__(self, clock: Clock, complaints: Complaints) -> None:
         self._clock = clock
         self._complaints = complaints
+        self._threads = ThreadPoolExecutor(MOST_READ, thread_name_prefix="tidegauge-logs")
+
+    def close(self) -> None:
+        """Begin no further reading; does not wait for one under way."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def startup_log(self, path: Path, state: BackendState) -> None:
         """Keep the backend's startup facts those of its log."""
@@ -59,11 +70,11 @@ class Following:
 
     async def _follow(self, subject: str, follower: LogFollower, book: Callable[[LogProgress], str]) -> None:
         """Poll a log for ever; *book* takes what each poll did and tells what is wrong."""
-        polling: asyncio.Future[LogProgress] | None = None
+        polling: Future[LogProgress] | None = None
         try:
             while True:
-                polling = asyncio.get_running_loop().run_in_executor(None, follower.poll)
-                self._complaints.tell(subject, book(progress := await self._polled(follower, polling)))
+                polling = self._threads.submit(follower.poll)
+                self._complaints.tell(subject, book(progress := await _polled(follower, polling)))
                 if progress.caught_up or progress.error is not None:
                     await self._clock.sleep(_LOG_EVERY)
         finally:
@@ -71,12 +82,13 @@ class Following:
                 # A thread that reads cannot be stopped: the file is closed when it has done.
                 polling.add_done_callback(lambda _: follower.close())
 
-    @staticmethod
-    async def _polled(follower: LogFollower, polling: asyncio.Future[LogProgress]) -> LogProgress:
-        try:
-            return await asyncio.shield(polling)
-        except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its subject
-            return LogProgress(error=f"{follower.path}: {type(error).__name__}: {error}")
+
+async def _polled(follower: LogFollower, polling: Future[LogProgress]) -> LogProgress:
+    try:
+        # Whoever ends this takes back what no thread has begun yet.
+        return await asyncio.wrap_future(polling)
+    except Exception as error:  # noqa: BLE001 - whatever a log provokes stays with its subject
+        return LogProgress(error=f"{follower.path}: {type(error).__name__}: {error}")
 
 
 def startup_subject(backend: str) -> str:

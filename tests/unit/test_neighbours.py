@@ -5,17 +5,21 @@ import itertools
 import logging
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, web
 
 from tests.builders import exposition, requests
-from tests.unit.little_servers import DEADLINE, serving
-from tidegauge import app, config, vllm
+from tests.unit.little_servers import DEADLINE, serving, until
+from tidegauge import app, config, following, vllm
 from tidegauge.app import Exporter
 from tidegauge.clock import SystemClock
+from tidegauge.complaints import Complaints
 from tidegauge.parsing.exposition import PageReader
+from tidegauge.sources.logfile import LogProgress
 from tidegauge.sources.session import open_session
+from tidegauge.state.backend import Backend, BackendState
 
 INTERVAL = 0.05
 
@@ -65,6 +69,57 @@ def test_a_long_page_is_read_beside_the_event_loop(monkeypatch, caplog):
     assert 5 <= found["short"].stages.requests
     assert (True, True) == (found["long"].history.up, found["short"].history.up)
     assert [] == caplog.records
+
+
+class Hanging:
+    """Follows a log whose disk hangs until it is *released*."""
+
+    released = threading.Event()
+    begun, closed = [], []
+
+    def __init__(self, path, *_):
+        self.path = path
+
+    def poll(self):
+        self.begun.append(self.path)
+        assert self.released.wait(DEADLINE)
+        return LogProgress(caught_up=True)
+
+    def close(self):
+        self.closed.append(self.path)
+
+
+def test_logs_that_hang_keep_nobody_elses_thread(monkeypatch):
+    """However many: what else needs a thread has one at once, be it a reload, a save or a caller's batch.
+
+    Those that no thread has begun to read when they are followed no more are never opened; each is let go of once.
+    """
+    monkeypatch.setattr(following, "LogFollower", Hanging)
+    paths = [Path(f"{number}.log") for number in range(2 * following.MOST_READ)]
+
+    async def go():
+        logs = following.Following(SystemClock(), Complaints(SystemClock(), logging.getLogger(__name__)))
+        tasks = [
+            asyncio.create_task(logs.startup_log(path, BackendState(Backend(path.stem), 9.0, 9.0, 0.0)))
+            for path in paths
+        ]
+        await until(lambda: len(Hanging.begun) == following.MOST_READ)
+        found = await asyncio.wait_for(asyncio.to_thread(threading.current_thread), 5)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        before = set(Hanging.closed)
+        Hanging.released.set()
+        await until(lambda: len(Hanging.closed) == len(paths))
+        logs.close()
+        return found.name, before
+
+    name, before = asyncio.run(go())
+
+    assert name.startswith("asyncio")
+    assert set(paths[following.MOST_READ :]) == before
+    assert set(paths[: following.MOST_READ]) == set(Hanging.begun)
+    assert sorted(paths) == sorted(Hanging.closed)
 
 
 async def reached(exporter, condition):
