@@ -242,6 +242,45 @@ class TestInvalid:
             load("[" * 100_000, "t.yml", {})
 
 
+READ = {
+    "callers.token_file": "/run/secrets/caller-token",
+    "callers.limiter_logs[0].file": "/etc/tidegauge/logs/limiter.log",
+    "backends[0].log.file": "/var/log/vllm/a.log",
+    "backends[0].bearer_token_file": "/etc/tidegauge/secrets/token",
+    "backends[1].basic_auth.password_file": "/run/secrets/password",
+    "backends[0].tls.ca_file": "/etc/tidegauge/ca.pem",
+    "backends[0].tls.cert_file": "/etc/tidegauge/client.pem",
+    "backends[0].tls.key_file": "/etc/tidegauge/client.key",
+}
+
+
+class TestStateFile:
+    @pytest.mark.parametrize(("key", "file"), [*READ.items(), ("this configuration", "/etc/tidegauge/tidegauge.yml")])
+    def test_is_no_file_that_is_read(self, key, file):
+        """A foreign file in its place is moved aside, and then written: a log, a secret, the configuration itself."""
+        text = (CONFIGS / "complete.yml").read_text()
+        with pytest.raises(ConfigError) as caught:
+            load(text, "/etc/tidegauge/tidegauge.yml", {"TIDEGAUGE_STATE_FILE": file})
+
+        assert f"TIDEGAUGE_STATE_FILE: expected a file of its own, found that of {key}" == str(caught.value)
+
+    def test_every_key_of_a_file_that_is_read_is_tried(self):
+        """One that is added later must not be forgotten above."""
+        files = {key for key in KEYS if re.search(r"(^|[._])file$", key)}
+
+        assert files == {re.sub(r"\d+", "", key) for key in READ} | {"state_file"}
+
+    def test_is_compared_by_where_it_leads(self, tmp_path):
+        """Another name of the same file is that file."""
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        log = f"backends: [{{url: 'http://h:1', log: {{file: {tmp_path}/link/a.log}}}}]"
+        with pytest.raises(ConfigError, match=r"^t.yml:1: state_file: .* found that of backends\[0\].log.file$"):
+            load(f"state_file: {tmp_path}/real/a.log\n{log}", "t.yml", {})
+
+        assert f"{tmp_path}/link/b.log" == load(f"state_file: {tmp_path}/link/b.log\n{log}", "t.yml", {}).state_file
+
+
 class TestForUrls:
     def test_defaults(self):
         """Bare URLs make the same configuration as a file that lists them."""

@@ -1,6 +1,8 @@
 """The table of keys: which there are, how each is read, and what must hold between them."""
 
 import math
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -9,12 +11,13 @@ import attrs
 from tidegauge.catalogue import THRESHOLDS
 from tidegauge.catalogue.thresholds import BIMODAL_LATE_HIGH, BIMODAL_LATE_LOW, DEFAULTS
 from tidegauge.config import readers as r
-from tidegauge.config.nodes import At, ConfigError, Reader, entries, given, items, parse, section
+from tidegauge.config.nodes import At, ConfigError, Reader, entries, given, items, leaves, parse, section
 from tidegauge.config.values import Backend, Callers, Config, LimiterLog, LogSource
 from tidegauge.sources.target import BasicAuth, Tls
 
 ENV_LISTEN: Final = "TIDEGAUGE_LISTEN"
 ENV_STATE_FILE: Final = "TIDEGAUGE_STATE_FILE"
+_STATE_FILE: Final = "state_file"
 _RANGES: Final = {"ratio": (0.0, 1.0), "requests": (1.0, math.inf)}
 
 
@@ -115,7 +118,7 @@ _TOP: Final[dict[str, Reader]] = {
     "poll_interval": r.duration,
     "timeout": r.duration,
     "max_page_size": r.size,
-    "state_file": r.path,
+    _STATE_FILE: r.path,
     "metric_prefix": r.metric_prefix,
     "thresholds": _thresholds,
     "callers": _callers,
@@ -136,6 +139,7 @@ def load(text: str, path: str, env: Mapping[str, str]) -> Config:
     _check_names(backends)
     config = Config(**values | {"backends": tuple(backend for _, backend in backends)} | dict(_overrides(env)))
     _check_windows(dict(entries(root)).get("window", root), config)
+    _check_state_file(root, config, env)
     return config
 
 
@@ -166,6 +170,24 @@ def _check_windows(at: At, config: Config) -> None:
             )
 
 
+def _check_state_file(root: At, config: Config, env: Mapping[str, str]) -> None:
+    """The state file is written: a file that is read for something else would be moved out of its way."""
+    if config.state_file is None:
+        return
+    own = os.path.realpath(config.state_file)
+    read = [("this configuration", root.file), *((at.key, r.path(at)) for at in leaves(root) if _is_read(at))]
+    for name, file in read:
+        if os.path.realpath(file) == own:
+            complaint = f"expected a file of its own, found that of {name}"
+            if env.get(ENV_STATE_FILE):
+                raise ConfigError(f"{ENV_STATE_FILE}: {complaint}")
+            raise dict(entries(root))[_STATE_FILE].error(complaint)
+
+
+def _is_read(at: At) -> bool:
+    return not at.is_null and re.sub(r"\[\d+\]", "[]", at.key) in _FILES - {_STATE_FILE}
+
+
 def _overrides(env: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     if address := env.get(ENV_LISTEN):
         listen = r.parse_listen(address)
@@ -173,7 +195,7 @@ def _overrides(env: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
             raise ConfigError(f"{ENV_LISTEN}: expected an address such as 127.0.0.1:10010, found {address[:60]!r}")
         yield "listen", listen
     if state_file := env.get(ENV_STATE_FILE):
-        yield "state_file", state_file
+        yield _STATE_FILE, state_file
 
 
 def for_urls(urls: Iterable[str], *, named: bool = False) -> Config:
@@ -208,15 +230,17 @@ def _split_name(named_url: str) -> tuple[str | None, str]:
     return (name, url) if equals and "://" not in name else (None, named_url)
 
 
-def _paths() -> Iterator[str]:
-    below = {"callers.": _CALLERS, "callers.limiter_logs[].": _LIMITER_LOG}
+def _tables() -> Iterator[tuple[str, Reader | None]]:
+    """Every key and its reader."""
+    below = {"": _TOP, "callers.": _CALLERS, "callers.limiter_logs[].": _LIMITER_LOG}
     below |= {"backends[].": _BACKEND, "backends[].log.": _LOG}
     below |= {"backends[].basic_auth.": _BASIC_AUTH, "backends[].tls.": _TLS}
-    yield from _TOP
-    yield from (f"thresholds.{one.key}" for one in THRESHOLDS)
+    yield from ((f"thresholds.{one.key}", None) for one in THRESHOLDS)
     for prefix, table in below.items():
-        yield from (prefix + name for name in table)
+        yield from ((prefix + name, reader) for name, reader in table.items())
 
 
-KEYS: Final = frozenset(_paths())
+KEYS: Final = frozenset(key for key, _ in _tables())
 """Every key, as docs/configuration.md lists them: `window`, `callers.roster`, `backends[].tls.ca_file`."""
+
+_FILES: Final = frozenset(key for key, reader in _tables() if reader is r.path)

@@ -92,6 +92,16 @@ def items(at: At) -> list[At]:
     return [At(at.file, f"{at.key}[{number}]", node) for number, node in enumerate(at.node.value)]
 
 
+def leaves(at: At) -> Iterator[At]:
+    """The single values below a node, however deep, in the order of the file."""
+    if isinstance(at.node, yaml.ScalarNode):
+        yield at
+    else:
+        below = items(at) if isinstance(at.node, yaml.SequenceNode) else [place for _, place in entries(at)]
+        for place in below:
+            yield from leaves(place)
+
+
 def given(at: At, readers: Mapping[str, Reader], cls: type[Any]) -> dict[str, Any]:
     """The values of a section's keys, checked against its table of readers.
 
