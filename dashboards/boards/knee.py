@@ -32,9 +32,9 @@ _BINS: Final = f'count_values by ({_SUBJECT}) ("{BIN}", 2 ^ floor(log2({_IN_FLIG
 def row(first: int) -> p.Row:
     """Throughput and latency by requests in flight, folded: for planning, and dear to ask; ids from *first* on."""
     panels = (
-        (p.sampled(_table(first), MOMENTS), 14),
+        (p.sampled(_table(first), MOMENTS), 15),
         (p.sampled(_verdict(first + 1), MOMENTS), 4),
-        (_per_request(first + 2), 6),
+        (_per_request(first + 2), 5),
     )
     return p.Row("The knee: how much more in flight still gives more", 9, panels, folded=True)
 
@@ -76,7 +76,7 @@ def _table(id_: int) -> Panel:
             Column("TPOT p90", quantile(rc.TPOT_5M), "s"),
         ],
         sort=("in flight", False),
-        widths={c.HEADINGS[lb.MODEL_NAME]: 100, BIN.replace("_", " "): 75, "in flight": 85, "time": 70},
+        widths={c.HEADINGS[lb.MODEL_NAME]: 90, BIN.replace("_", " "): 75, "in flight": 85, "time": 70},
         no_value=NO_LOAD,
     )
 

@@ -199,7 +199,7 @@ def _waves() -> Panel:
         f"Fan-out over the ceiling, rounded up, for each kind of ceiling. {reads(ex.BARRIER_WAVES)}",
         "none",
         [
-            Query(_preferred(ex.BARRIER_WAVES, lb.FLEET, ceiling=kind, stat=stat), f"{{{{fleet}}}}, {whose}, {name}")
+            Query(_preferred(ex.BARRIER_WAVES, lb.FLEET, ceiling=kind, stat=stat), f"{whose}, {{{{fleet}}}}, {name}")
             for stat, name in (("median", "median"), ("max", "most"))
             for kind, whose in ceilings.WHOSE.items()
         ],
@@ -212,7 +212,7 @@ def _waves() -> Panel:
 
 def _by_kind() -> list[Json]:
     """The colours of both kinds of ceiling, as in the graph above."""
-    return [painted(f", {whose}", ceilings.COLOURS[kind]) for kind, whose in ceilings.WHOSE.items()]
+    return [painted(f"^{whose},", ceilings.COLOURS[kind]) for kind, whose in ceilings.WHOSE.items()]
 
 
 def _clipped() -> Panel:
@@ -222,7 +222,7 @@ def _clipped() -> Panel:
         "Share of the barriers with a fan-out above the ceiling. 0 means that the ceiling never bound in the window. "
         f"{reads(rc.CLIPPED)}",
         "percentunit",
-        [Query(select(rc.CLIPPED, ceiling=kind), f"{{{{fleet}}}}, {whose}") for kind, whose in ceilings.WHOSE.items()],
+        [Query(select(rc.CLIPPED, ceiling=kind), f"{whose}, {{{{fleet}}}}") for kind, whose in ceilings.WHOSE.items()],
         overrides=_by_kind(),
         limits=(0, 1),
         no_value=NOTHING_CUT,
@@ -234,7 +234,7 @@ def _timeline() -> Panel:
         9,
         "State of the ceilings",
         f"Clips is to be mended where the servers have room; inert: what limits is elsewhere. {ceilings.MEANING}",
-        [Query(ceilings.state_of(kind, lb.FLEET), f"{{{{fleet}}}}, {whose}") for kind, whose in ceilings.WHOSE.items()],
+        [Query(ceilings.state_of(kind, lb.FLEET), f"{whose}, {{{{fleet}}}}") for kind, whose in ceilings.WHOSE.items()],
         ceilings.words(),
         no_value="no ceiling known",
     )
