@@ -281,6 +281,10 @@ class TestStateFile:
         assert f"{tmp_path}/link/b.log" == load(f"state_file: {tmp_path}/link/b.log\n{log}", "t.yml", {}).state_file
 
 
+PRINTS = "expected a name of 1 to 200 characters that print"
+URL_PRINTS = "expected a URL of at most 4096 characters that print"
+
+
 class TestForUrls:
     def test_defaults(self):
         """Bare URLs make the same configuration as a file that lists them."""
@@ -321,10 +325,15 @@ class TestForUrls:
             (["http://h:1", "b=http://h:2", "http://h:1"], "backend URL 3: expected another server, found 'h:1' again"),
             (["=http://h:1"], "backend URL 1: expected a name before '=', found none"),
             (["a=h:1"], "backend URL 1: expected a URL such as http://127.0.0.1:8000, found 'h:1'"),
+            (["a\x1b[2J=http://h:1"], f"backend URL 1: {PRINTS}, found 'a\\x1b[2J'"),
+            (["a=http://h:1", " =http://h:2"], f"backend URL 2: {PRINTS}, found ' '"),
+            ([f"{'a' * 201}=http://h:1"], f"backend URL 1: {PRINTS}, found '{'a' * 60}'"),
+            (["a=http://h:1/\x07"], f"backend URL 1: {URL_PRINTS}, found 'http://h:1/\\x07'"),
+            (["http://h:1/\x07"], f"backend URL 1: {URL_PRINTS}, found 'http://h:1/\\x07'"),
         ],
     )
     def test_mistakes_with_names(self, urls, message):
-        """A name given twice is not passed over."""
+        """A name given twice is not passed over; a name or a URL that no configuration may hold is none here either."""
         with pytest.raises(ConfigError) as caught:
             for_urls(urls, named=True)
 

@@ -209,7 +209,13 @@ def for_urls(urls: Iterable[str], *, named: bool = False) -> Config:
         place = f"backend URL {number + 1}"
         if name == "":
             raise ConfigError(f"{place}: expected a name before '=', found none")
+        if name is not None and not r.is_text(name):
+            raise ConfigError(
+                f"{place}: expected a name of 1 to {r.MAX_NAME} characters that print, found {name[:60]!r}"
+            )
         complaint = r.bad_url(url)
+        if complaint is None and not r.is_text(url, r.MAX_PATH):
+            complaint = f"a URL of at most {r.MAX_PATH} characters that print", repr(url[:60])
         if complaint is not None:
             raise ConfigError(f"{place}: expected {complaint[0]}, found {complaint[1]}")
         backend = Backend(url=r.page_url(url))

@@ -38,9 +38,14 @@ def text(at: At, longest: int = MAX_NAME) -> str:
     if kind != "str" or not isinstance(at.node, yaml.ScalarNode):
         raise at.wrong(expected)
     value = str(at.node.value)
-    if not 0 < len(value.strip()) <= len(value) <= longest or not value.isprintable():
+    if not is_text(value, longest):
         raise at.wrong(expected)
     return value
+
+
+def is_text(value: str, longest: int = MAX_NAME) -> bool:
+    """Whether it is not empty, not too long, and prints: a control character could forge lines of a log."""
+    return 0 < len(value.strip()) <= len(value) <= longest and value.isprintable()
 
 
 def boolean(at: At) -> bool:
