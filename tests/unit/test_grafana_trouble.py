@@ -245,6 +245,21 @@ class TestRefusals:
 
         assert "expected an answer of Grafana, found other JSON" in failed(handler, "--folder", folder)
 
+    @pytest.mark.parametrize(("ends", "pages"), [(1, 2), (None, 50)])
+    def test_list_of_folders_without_end(self, failed, ends, pages):
+        """The same thousand for any page, or always others: it is asked no more than so often, and the call fails."""
+        asked = []
+
+        def listed(request):
+            asked.append(request.query["page"])
+            first = 1000 * min(len(asked), ends or len(asked))
+            return web.json_response([{"uid": f"f{first + one}", "title": f"F {one}"} for one in range(1000)])
+
+        said = failed(but(LittleGrafana(), "GET folders", listed), "--folder", "F")
+
+        assert "/api/folders: expected at most 50000 folders in pages of 1000, found no end of them\n" in said
+        assert [str(page + 1) for page in range(pages)] == asked
+
 
 class TestUsage:
     @pytest.mark.parametrize(

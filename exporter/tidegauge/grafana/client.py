@@ -29,6 +29,7 @@ from tidegauge.sources.target import Tls
 SECONDS: Final = 30.0
 _LARGEST: Final = 64 * 1024 * 1024
 _PAGE: Final = 1000
+_MOST_PAGES: Final = 50
 _MOST_HITS: Final = 5000
 
 
@@ -85,14 +86,17 @@ class Grafana:
 
     async def folders(self) -> tuple[Folder, ...]:
         """The folders of the root that the token may see."""
-        found: list[Folder] = []
-        page = 1
-        while True:
-            answer = await self._ask("GET", "api/folders", query={"limit": _PAGE, "page": page})
-            found += [Folder(str(one["title"]), str(one["uid"])) for one in self._listed("api/folders", answer)]
+        path, found = "api/folders", dict[str, Folder]()
+        for page in range(1, _MOST_PAGES + 1):
+            answer = self._listed(path, await self._ask("GET", path, query={"limit": _PAGE, "page": page}))
+            before = len(found)
+            found |= {str(one["uid"]): Folder(str(one["title"]), str(one["uid"])) for one in answer}
             if len(answer) < _PAGE:
-                return tuple(found)
-            page += 1
+                return tuple(found.values())
+            if len(found) == before:
+                break  # whoever answers passes over `page`
+        most = f"at most {_MOST_PAGES * _PAGE} folders in pages of {_PAGE}"
+        raise GrafanaError(f"{self._url(path)}: expected {most}, found no end of them")
 
     async def create_folder(self, title: str) -> Folder:
         """A new folder of the root."""
