@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,15 @@ class TestReportAndLanding:
         for path in ("/metrics", "/-/healthy", "/-/ready", "/api/v1/report"):
             assert f'<a href="{path}">' in text
         assert "10.0.0.2:8000</td><td>agents</td><td>up<" in text
+
+    def test_pages_for_people_stand_in_one_frame(self):
+        """Head and style are the same, whatever the page: it reads as well on a phone, and in the dark."""
+        found = visit(("GET", "/", {}), ("GET", "/runbooks/", {}), ("GET", "/runbooks/VllmOne.md", {}))
+        heads = [re.split(rb"<title>(.*)</title>|<body>", body) for _, _, body in found]
+
+        assert [b"tidegauge", b"Runbooks", b"VllmOne"] == [head[1] for head in heads]
+        assert 1 == len({(head[0], head[2]) for head in heads})
+        assert b"prefers-color-scheme:dark" in heads[0][2]
 
     def test_landing_page_escapes_names(self):
         """Backend names come from the configuration, fleets from servers."""

@@ -16,6 +16,7 @@ from tidegauge.derive.figures import Figures
 from tidegauge.report.document import document
 from tidegauge.web import runbooks
 from tidegauge.web.events import EventsHandler
+from tidegauge.web.frame import framed
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _LINKS: Final = (
@@ -69,7 +70,7 @@ def build(exporter: Exporter, events: EventsHandler, pages: Mapping[str, str] = 
         return web.json_response(document(exporter.figures()))
 
     async def landing(_: web.Request) -> web.Response:
-        return web.Response(text=_landing(exporter.figures()), content_type="text/html")
+        return framed("tidegauge", _landing(exporter.figures()))
 
     app = web.Application(middlewares=[_broken_bodies])
     handler: Any = make_aiohttp_handler(registry)
@@ -91,9 +92,6 @@ def _landing(figures: Figures) -> str:
         for one in figures.backends
     )
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tidegauge</title>'
-        "<style>body{font:16px sans-serif;margin:2rem;max-width:50rem}td,th{padding:.2rem 1rem .2rem 0;"
-        "text-align:left}</style></head><body>"
         f"<h1>tidegauge {tidegauge.__version__}</h1><p>Where the latency of a vLLM fleet goes.</p><ul>{links}</ul>"
-        f"<table><tr><th>backend</th><th>fleet</th><th>state</th></tr>{rows}</table></body></html>"
+        f"<table><tr><th>backend</th><th>fleet</th><th>state</th></tr>{rows}</table>"
     )

@@ -1,6 +1,5 @@
 """The runbooks as pages, so that the link in a page that wakes somebody leads somewhere on any installation."""
 
-import html
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -9,15 +8,11 @@ from aiohttp import web
 from markdown_it import MarkdownIt
 
 from tidegauge import shipped
+from tidegauge.web.frame import framed
 
 FOLDER: Final = "docs/runbooks"
 _ELSEWHERE: Final = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 """A link to a file of the repository, which is not served."""
-_STYLE: Final = (
-    "body{font:16px/1.5 sans-serif;margin:2rem auto;max-width:50rem;padding:0 1rem}"
-    "code{background:#eee;color:#222;padding:.1em .3em}"
-    "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}}"
-)
 
 
 def read() -> dict[str, str]:
@@ -37,13 +32,13 @@ def routes(pages: Mapping[str, str]) -> list[web.RouteDef]:
     async def index(_: web.Request) -> web.Response:
         rows = "".join(f'<li><a href="{name}.md">{name}</a></li>' for name in pages)
         body = f"<ul>{rows}</ul>" if rows else "<p>This installation has none: they are in docs/runbooks.</p>"
-        return _page("Runbooks", f"<h1>Runbooks</h1>{body}")
+        return framed("Runbooks", f"<h1>Runbooks</h1>{body}")
 
     async def one(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name not in pages:
             raise web.HTTPNotFound(text="no such runbook; /runbooks/ lists them\n")
-        return _page(name, markdown.render(_ELSEWHERE.sub(r"\1", pages[name])))
+        return framed(name, markdown.render(_ELSEWHERE.sub(r"\1", pages[name])))
 
     async def slash(_: web.Request) -> web.Response:
         # Relative: a proxy may serve the exporter below a path of its own.
@@ -54,11 +49,3 @@ def routes(pages: Mapping[str, str]) -> list[web.RouteDef]:
         web.get("/runbooks/", index),
         web.get("/runbooks/{name}.md", one),
     ]
-
-
-def _page(title: str, body: str) -> web.Response:
-    text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>{body}</body></html>'
-    )
-    return web.Response(text=text, content_type="text/html")
