@@ -17,7 +17,7 @@ from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.parsing.logs import read_log
 from tidegauge.sources import captures
 from tidegauge.state.backend import Backend, BackendState
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.watch import Watch
 
 REPLAYS = ROOT / "tests" / "fixtures" / "replays"

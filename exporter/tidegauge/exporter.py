@@ -27,7 +27,7 @@ from tidegauge.sources import endpoints, store
 from tidegauge.sources.scrape import Failed, Fetched, poll_forever, shown
 from tidegauge.sources.target import Target
 from tidegauge.state.backend import Backend, BackendState
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.state.rates import Rates
 from tidegauge.watch import Watch
 

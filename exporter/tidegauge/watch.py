@@ -20,7 +20,7 @@ from tidegauge.model import Page
 from tidegauge.parsing.events import Batch, Refusal
 from tidegauge.parsing.exposition import NotMetrics, PageReader
 from tidegauge.state.backend import BackendState, Step
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 
 
 @attrs.frozen

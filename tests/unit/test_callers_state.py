@@ -9,7 +9,8 @@ from tidegauge.model import Barrier
 from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Healthy, Wait
 from tidegauge.parsing.limiterlog import CeilingChange
 from tidegauge.state import callers as module
-from tidegauge.state.callers import CallersState, FleetCallersState
+from tidegauge.state.callers import FleetCallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.state.limiter import LimiterState
 
 

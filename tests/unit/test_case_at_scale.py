@@ -14,7 +14,7 @@ from tidegauge.derive.settings import Settings
 from tidegauge.model import Pinned
 from tidegauge.parsing.events import BarrierClosed, BarrierOpened, Batch, Ceiling, Wait
 from tidegauge.state.backend import Backend, BackendState
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.watch import Watch
 
 AGENTS, FLEET, BARRIERS, POLL = 32, "world", 40, 1.0

@@ -20,7 +20,7 @@ from tidegauge.report.document import document
 from tidegauge.sources import captures
 from tidegauge.sources.scrape import Failed, Fetched
 from tidegauge.state.backend import Backend
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.watch import MOST_FLEETS
 
 CAPTURES = FIXTURES / "captures"

@@ -17,7 +17,7 @@ from tests.golden.everything import everything
 from tests.golden.test_metrics_page import GOLDEN
 from tidegauge.report.document import document
 from tidegauge.state.backend import Backend, BackendState
-from tidegauge.state.callers import CallersState
+from tidegauge.state.fleets import CallersState
 from tidegauge.web import runbooks
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
