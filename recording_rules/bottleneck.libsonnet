@@ -39,7 +39,13 @@ local recorded = catalogue.recorded;
     byBackend('max', '%s >= %s' % [recorded.kv_usage, n(config.thresholds.kv_full)]),
     byBackend('max', '%s > 0' % recorded.preemption_rate),
   ],
-  local waits = byBackend('max', 'min_over_time(%s[5m]) > 0' % recorded.waiting),
+  // A queue that a barrier fills and drains between scrapes is empty in most of them: the exporter's polls see it, and for
+  // which cause it is there. A wait for the KV cache is the next level's, one that vLLM deferred nobody's here.
+  local waits = '(%s or %s >= %s)' % [
+    byBackend('max', 'min_over_time(%s[5m]) > 0' % recorded.waiting),
+    byBackend('sum', '%s{cause=~"sequence_slots|prefill_budget|unknown"}' % recorded.waiting_cause),
+    n(config.limits.waiting_requests),
+  ],
   local saturated = '(%s >= %s)' % [recorded.gpu_busy, n(gpu.busy)],
   // Late by the target of the model that the tokens are of.
   local perToken(matcher) = '(%s or %s)' % [

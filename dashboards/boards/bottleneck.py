@@ -180,7 +180,7 @@ def _note() -> Panel:
         "What it means, and what to do next",
         "The levels, the evidence for each and the next step.",
         f"| level | evidence | next |\n|---|---|---|\n"
-        f"| **scheduling (L1)** | requests wait all the time, KV and GPUs free | slots, token budget: *Waves* |\n"
+        f"| **scheduling (L1)** | requests wait, one on average, KV and GPUs free | slots, token budget: *Waves* |\n"
         f"| **memory (L2)** | KV at {th.KV_FULL.value:.0%}, or preemptions | fewer, shorter requests: *Capacity* |\n"
         f"| **compute (L3)** | SMs at {limits.GPU_BUSY:.0%}, tokens late | fewer at once; profiler |\n"
         f"| **false compute** | the same, DRAM below {limits.GPU_DRAM_LOW:.0%} | CPU, CUDA graphs; profiler |\n"

@@ -1,8 +1,10 @@
 """The one level that each backend is at, with GPU figures and without."""
 
 from tests.rules.promtool import Group, Series, Value, labels, series
+from tests.rules.servers import exporter
 from tests.rules.steady import Steady
 from tidegauge import dcgm, vllm
+from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rec
 
 SLOW, FAST = {0.06: 20}, {0.03: 20}
@@ -96,4 +98,23 @@ WITHOUT_GPUS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [WITH_GPUS, WITHOUT_GPUS]
+# Requests waiting on average, by cause: added over half a minute.
+BURSTS = Group(
+    "a queue that no scrape meets is seen by the exporter's polls, and counts for what it waits for",
+    [
+        *(row for host in ("slots", "both", "few", "memory", "deferred") for row in server(host)),
+        exporter(ex.WAITING_SECONDS, "0+30x40", backend="slots:8000", cause="sequence_slots"),
+        exporter(ex.WAITING_SECONDS, "0+18x40", backend="both:8000", cause="prefill_budget"),
+        exporter(ex.WAITING_SECONDS, "0+12x40", backend="both:8000", cause="unknown"),
+        exporter(ex.WAITING_SECONDS, "0+29x40", backend="few:8000", cause="sequence_slots"),
+        exporter(ex.WAITING_SECONDS, "0+90x40", backend="memory:8000", cause="kv_cache"),
+        exporter(ex.WAITING_SECONDS, "0+60x40", backend="deferred:8000", cause="deferred"),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("slots", "scheduling", "unseen") | level("both", "scheduling", "unseen")
+            | level("few", "unknown", "unseen") | level("memory", "unknown", "unseen")
+            | level("deferred", "unknown", "unseen")),
+    ],
+)  # fmt: skip
+
+GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS]
