@@ -147,7 +147,7 @@ def _loads() -> p.Row:
         "short",
         LOADS,
     )
-    return p.Row("Load, and each backend", 11, ((loads, 12), (_each(), 12)))
+    return p.Row("Load, and each backend", 11, ((loads, 9), (_each(), 15)))
 
 
 def _table(id_: int, title: str, description: str, unit: str, figures: Figures) -> Panel:

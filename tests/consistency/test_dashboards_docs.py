@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.arguments import parser
+from tidegauge.catalogue import places
 from tidegauge.grafana import boards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,3 +54,17 @@ def test_links_lead_somewhere():
         assert target.exists(), path
         titles = re.findall("^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
         assert not heading or heading in {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}
+
+
+@pytest.mark.parametrize("board", places.BOARDS, ids=lambda board: board.key)
+def test_a_board_is_shown(board):
+    """Under its title, with what it answers, a picture that is there, and what the picture shows."""
+    (section,) = re.findall(rf"^### {re.escape(board.title)}\n(.*?)(?=^### |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+    assert re.search(rf"!\[{re.escape(board.title)}\]\(pictures/{board.key}\.png\)\n\n\*.+\*$", section, re.MULTILINE)
+    assert (ROOT / f"docs/pictures/{board.key}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_picture_of_a_board_that_is_gone():
+    """The folder holds the boards' pictures and nothing else."""
+    assert {f"{board.key}.png" for board in places.BOARDS} == {path.name for path in (ROOT / "docs/pictures").iterdir()}
