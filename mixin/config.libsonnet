@@ -37,7 +37,7 @@ local catalogue = import 'catalogue.json';
       // A prefix hit below this part of what it was over `prefixMemory`, if it was worth mentioning then.
       prefix_drop: 0.5,
       prefix_floor: 0.1,
-      // Requests that wait for one cause, on average over 5 minutes.
+      // Requests that wait for one cause, on average over 5 minutes; in all, the bottleneck level `scheduling` begins there.
       waiting_requests: 1,
       // Share of the requests that are refused from which it pages; refusals within 5 minutes that are worth a ticket.
       refused: 0.05,
