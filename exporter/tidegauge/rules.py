@@ -140,7 +140,7 @@ def _jsonnet() -> Callable[..., str]:
     try:
         import _gojsonnet  # noqa: PLC0415  an optional dependency, wanted by this command only
     except ImportError as error:
-        raise RulesError("rendering rules needs jsonnet: pip install 'tidegauge[rules]'") from error
+        raise RulesError("rendering rules needs jsonnet: pip install gojsonnet") from error
     evaluate_snippet: Callable[..., str] = _gojsonnet.evaluate_snippet
     return evaluate_snippet
 

@@ -8,6 +8,8 @@ local within(chars, text) = std.all([std.setMember(c, chars) for c in std.string
 local isLabel(text) = (
   text != '' && std.setMember(text[0], letters) && within(std.setUnion(letters, digits), text)
 );
+// Not a parser of PromQL: what has no operator is no matcher, but the name of a job.
+local isMatchers(text) = text == '' || std.member(text, '=') || std.member(text, '~');
 // One number and one unit, as the recorded names have them.
 local isDuration(text) = (
   local size = std.length(text);
@@ -26,7 +28,9 @@ local isBurnRate(one) = (
 
 // What a value of the right type must be besides, by the end of its key. [condition, what is asked for].
 local rules = {
-  vllmSelector: [function(v) true, ''],
+  vllmSelector: [isMatchers, 'matchers such as job="vllm"'],
+  tidegaugeSelector: [isMatchers, 'matchers such as job="tidegauge"'],
+  'gpu.selector': [isMatchers, 'matchers such as job="dcgm"'],
   backendLabel: [isLabel, 'a label name'],
   clusterLabel: [function(v) v == '' || isLabel(v), 'a label name, or empty'],
   stageWindow: [isDuration, 'a duration such as 15m'],

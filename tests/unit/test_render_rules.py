@@ -99,6 +99,9 @@ WRONG = [
     ({"thresholds": {"skew": -1}}, "thresholds.skew: expected a number of at least 0, got -1"),
     ({"thresholds": None}, "thresholds: expected settings, got null"),
     ({"backendLabel": "a-b"}, 'backendLabel: expected a label name, got "a-b"'),
+    ({"vllmSelector": "llm"}, 'vllmSelector: expected matchers such as job="vllm", got "llm"'),
+    ({"tidegaugeSelector": "te"}, 'tidegaugeSelector: expected matchers such as job="tidegauge", got "te"'),
+    ({"gpu": {"selector": "dcgm"}}, 'gpu.selector: expected matchers such as job="dcgm", got "dcgm"'),
     ({"backendLabel": ""}, 'backendLabel: expected a label name, got ""'),
     ({"clusterLabel": "7"}, 'clusterLabel: expected a label name, or empty, got "7"'),
     ({"metricPrefixes": []}, "metricPrefixes: expected a list of prefixes such as ['vllm:'], got []"),
@@ -170,7 +173,7 @@ class TestRender:
         """The exporter itself does not need jsonnet."""
         monkeypatch.setitem(sys.modules, "_gojsonnet", None)
 
-        with pytest.raises(RulesError, match=r"pip install 'tidegauge\[rules\]'"):
+        with pytest.raises(RulesError, match=r"pip install gojsonnet"):
             render(ROOT, {})
 
 
