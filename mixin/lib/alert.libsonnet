@@ -6,7 +6,9 @@
     local a = self,
 
     // The hold is looked up by name: an alert without one is a build error.
-    rule(severity, name, expr, summary, description, labels={}, hold=config.holds[name]):: {
+    local holdOf(name) =
+      if std.objectHas(config.holds, name) then config.holds[name] else error 'holds.%s: not in mixin/config.libsonnet' % name,
+    rule(severity, name, expr, summary, description, labels={}, hold=holdOf(name)):: {
       board:: board,
       alert: name,
       expr: expr,

@@ -60,8 +60,12 @@ local le(edge) = (
     local own = [model for model in std.objectFields(config.sloByModel) if std.objectHas(config.sloByModel[model], sli)];
     local names = std.join('|', [unquoted(escape(model)) for model in own]);
     local judged(target) = target { edge: edgeOf(config, sli, target.seconds) };
-    [judged(config.slo[sli]) { matcher: if own == [] then '' else 'model_name!~"%s"' % names }] + [
-      judged(config.slo[sli] + config.sloByModel[model][sli]) { matcher: 'model_name=%s' % std.escapeStringJson(model) }
+    [judged(config.slo[sli]) { matcher: if own == [] then '' else 'model_name!~"%s"' % names, labels: {} }] + [
+      judged(config.slo[sli] + config.sloByModel[model][sli]) {
+        matcher: 'model_name=%s' % std.escapeStringJson(model),
+        // The series have it as well; said once more, no two alerts are duplicates to promtool.
+        labels: { model_name: model },
+      }
       for model in own
     ]
   ),

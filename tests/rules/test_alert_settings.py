@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mixin import generate
+from tidegauge.rules import RulesError
 
 CATALOGUE = generate.rendered()[generate.CATALOGUE]
 
@@ -42,6 +43,21 @@ def test_model_of_its_own():
     assert all("/ 0.5 >" in rule["expr"] and "2.5 s" in rule["annotations"]["summary"] for rule in own)
     ttft = [rule for rule in others if rule["alert"] == "VllmTTFTBudgetBurn"]
     assert all(r'model_name!~"a/b\\+c"' in rule["expr"] for rule in ttft)
+
+
+def test_no_two_alerts_are_alike_to_promtool():
+    """Name and labels tell apart even the alerts of models with targets of their own."""
+    own = "{ ttft: { seconds: 2.5 }, e2e: { objective: 0.9 } }"
+    made = alerts(f"{{ sloByModel: {{ a: {own}, b: {own} }} }}")
+
+    assert len(burns()) + 16 == len([rule for rule in made if "BudgetBurn" in rule["alert"]])
+    assert len(made) == len({(rule["alert"], *sorted(rule["labels"].items())) for rule in made})
+
+
+def test_an_alert_without_a_hold_is_named():
+    """Whoever adds an alert is told the key that it lacks."""
+    with pytest.raises(RulesError, match=r"holds\.\w+: not in mixin/config\.libsonnet"):
+        alerts("{ holds: { VllmBackendDown: '1m' } }")
 
 
 def test_burn_rates_are_a_list_of_ones_own():
