@@ -1,8 +1,11 @@
 """The whole path by one command: real pages in, a delivered page out, the report at the end."""
 
 import os
+import signal
 import subprocess
 import sys
+import urllib.request
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -41,4 +44,24 @@ def test_demo_plays_the_case(tmp_path):
     assert "inert, 1 wave(s)" in printed.partition("ceiling 48")[2]
     for told in ("where the latency goes", "halving it wins at most", "barriers and ceilings", "capacity", "inert"):
         assert told in after
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.stack
+def test_who_stays_is_told_at_once_where_to_look(tmp_path):
+    """The addresses come before the page does, they answer, and Ctrl-C leaves nothing behind."""
+    command = [sys.executable, "-m", "tidegauge.demo", "--stay"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "exporter"), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as demo:
+        told = list(takewhile(lambda line: "simulated vLLM  " not in line, demo.stdout))
+        (alerts,) = [line.split()[-1] for line in told if "Prometheus alerts" in line]
+        with urllib.request.urlopen(alerts, timeout=10) as answer:
+            status = answer.status
+        demo.send_signal(signal.SIGINT)
+        rest = demo.stdout.read()
+
+    assert 200 == status
+    assert "FIRING" not in "".join(told)
+    assert "stopped" in rest
+    assert 130 == demo.returncode
     assert [] == list(tmp_path.iterdir())

@@ -62,6 +62,9 @@ async def _demo(arguments: argparse.Namespace, console: Console) -> None:
         lay_out(root, folder, ports)
         async with Stack(folder, ports, console) as stack:
             await stack.start(scenario.servers)
+            if arguments.stay:
+                # Whoever stays may want to see the page come, too.
+                await _where(stack, ports, console, "where to look")
             async with stack.traffic(scenario.ceiling) as traffic:
                 await scenario.play(stack, traffic)
                 await _finish(stack, ports, console, stay=arguments.stay)
@@ -75,7 +78,12 @@ async def _finish(stack: Stack, ports: Ports, console: Console, *, stay: bool) -
     """The report from the running exporter, and where to look."""
     console.rule("the report")
     text.show(await live.from_exporter(stack.exporter), console)
-    console.rule("where to look" if stay else "where to look with make up, which stays")
+    await _where(stack, ports, console, "where to look" if stay else "where to look with make up, which stays")
+
+
+async def _where(stack: Stack, ports: Ports, console: Console, title: str) -> None:
+    """The addresses, those of Prometheus as this one has them."""
+    console.rule(title)
     for what, port, paths in (
         ("exporter", ports.exporter, ("/",)),
         ("exporter's series", ports.exporter, ("/metrics",)),
