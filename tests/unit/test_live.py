@@ -98,13 +98,15 @@ class TestFromBackends:
             backend["kv_cache_capacity_tokens"],
         )
 
-    def test_watched_servers_count_what_happened_meanwhile(self):
-        """Not the thirty requests from before."""
-        found = document(ask(counting(30), lambda url: live.from_backends([url], 0.5, {url.split("/")[2]: "blue"})))
+    def test_watched_servers_count_what_happened_meanwhile(self, caplog):
+        """Not the thirty requests from before; how long it takes is said first."""
+        caplog.set_level(logging.INFO, logger=live.__name__)
+        found = document(ask(counting(30), lambda url: live.from_backends([f"blue-1={url}"], 0.5, {"blue-1": "blue"})))
         (backend,) = found["backends"]
 
         assert 0.5 <= found["window_seconds"] < 15
         assert 1 == backend["models"][0]["stages"]["requests"]
+        assert ["watching blue-1 for 0.5 s"] == [one.message for one in caplog.records if one.name == live.__name__]
         assert "blue" == backend["fleet"]
 
     def test_name_of_a_server_is_used_throughout(self):

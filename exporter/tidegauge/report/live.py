@@ -64,6 +64,8 @@ async def from_backends(
     """
     clock = SystemClock()
     backends = cf.for_urls(urls, named=True).backends
+    if seconds > 0:
+        _LOG.info("watching %s for %g s", ", ".join(one.name for one in backends), seconds)
     start = clock.now()
     since = -inf if seconds <= 0 else start
     states = [
