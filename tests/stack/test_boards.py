@@ -38,7 +38,6 @@ EMPTY = {
 
 UNSEEN = {
     'cause="deferred"': "no captured server waited for remote KV, a grammar or an adapter",
-    'level="scheduling", backend': "no history ends while requests wait beside idle GPUs",
     'level="compute", backend': "no history has busy GPUs beside slow tokens",
     'level="false_compute", backend': "no history has busy GPUs beside slow tokens",
     "model:slo_target_seconds:asked": "the targets that are judged are those that are asked for",
