@@ -61,12 +61,12 @@ def _chosen(by: Sequence[str]) -> list[Any]:
     """Variables chained from model to backend to fleet, over a series that is there as long as a server is."""
     model, backend = (f'{label}=~"{FILTERS[label]}"' for label in (lb.MODEL_NAME, lb.BACKEND))
     member = rc.FLEET_MEMBER.name
-    queries = {
-        lb.MODEL_NAME: ("model_name", "Model", f"label_values({member}, {lb.MODEL_NAME})"),
-        lb.BACKEND: ("instance", "Backend", f"label_values({member}{{{model}}}, {lb.BACKEND})"),
-        lb.FLEET: ("fleet", "Fleet", f"label_values({member}{{{model}, {backend}}}, {lb.FLEET})"),
-    }
-    return [p.label_variable(*queries[label]) for label in queries if label in by]
+    chain = {lb.MODEL_NAME: member, lb.BACKEND: f"{member}{{{model}}}", lb.FLEET: f"{member}{{{model}, {backend}}}"}
+    return [
+        p.label_variable(FILTERS[label].removeprefix("$"), c.HEADINGS[label], f"label_values({seen}, {label})")
+        for label, seen in chain.items()
+        if label in by
+    ]
 
 
 def _links(which: Board) -> list[Any]:

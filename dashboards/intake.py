@@ -3,7 +3,9 @@
 What is left out shows as well. A counter that never counted is absent: its panel says so.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
 
 from dashboards import charts as c
 from dashboards import outliers
@@ -120,51 +122,67 @@ def reading() -> p.Row:
     return p.Row("What was read, and what was left out", 8, ((_faults(), 8), (_lines(), 8), (_dropped(), 8)))
 
 
-def _per_minute(series: Series, *labels: str) -> str:
-    return f"60 * {by('sum', f'rate({select(series)}{STEP})', *labels)}"
+def _counted(  # noqa: PLR0913  # a panel has this many independent properties
+    id_: int,
+    title: str,
+    description: str,
+    *counters: tuple[Series, str],
+    colours: Mapping[str, str] = MappingProxyType({}),
+    stack: Literal["none", "normal"] = "none",
+    no_value: str,
+) -> Panel:
+    """Counters per minute: each by its label that is given with it, or in all under the name that is given instead."""
+    queries = []
+    for series, name in counters:
+        parted = name in series.labels
+        rate = by("sum", f"rate({select(series)}{STEP})", *((name,) if parted else ()))
+        queries.append(Query(f"60 * {rate}", f"{{{{{name}}}}}" if parted else name))
+    return c.graph(
+        id_,
+        title,
+        f"{description} {reads(*(series for series, _ in counters))}",
+        PER_MINUTE,
+        queries,
+        stack=stack,
+        overrides=coloured(colours),
+        legend="list",
+        no_value=no_value,
+    )
 
 
 def _faults() -> Panel:
-    return c.graph(
+    return _counted(
         12,
         "Faults in pages",
         "Lines, duplicates, values or names that were left out of pages that were used otherwise. The server's release "
-        f"is newer than this exporter, or a proxy cuts its pages. {reads(ex.PAGE_PROBLEMS)}",
-        PER_MINUTE,
-        [Query(_per_minute(ex.PAGE_PROBLEMS, lb.REASON), "{{reason}}")],
+        "is newer than this exporter, or a proxy cuts its pages.",
+        (ex.PAGE_PROBLEMS, lb.REASON),
         stack="normal",
-        legend="list",
         no_value=NEVER,
     )
 
 
 def _lines() -> Panel:
-    return c.graph(
+    return _counted(
         13,
         "Lines of startup logs",
         "Parsed lines hold facts: a few at each start of a server. Dropped: too long, or not text. Ignored is what "
-        f"most lines are. {reads(ex.LOG_LINES)}",
-        PER_MINUTE,
-        [Query(_per_minute(ex.LOG_LINES, lb.RESULT), "{{result}}")],
-        overrides=coloured(LINES),
-        legend="list",
+        "most lines are.",
+        (ex.LOG_LINES, lb.RESULT),
+        colours=LINES,
         no_value=NO_LOG,
     )
 
 
 def _dropped() -> Panel:
-    return c.graph(
+    return _counted(
         14,
         "Intervals dropped, restarts",
         "Intervals between two polls whose figures cannot be true are left out of the windows, never averaged in. A "
-        f"restart begins a new history. {reads(ex.INTERVALS_DROPPED, ex.RESTARTS)}",
-        PER_MINUTE,
-        [
-            Query(_per_minute(ex.INTERVALS_DROPPED, lb.REASON), "{{reason}}"),
-            Query(_per_minute(ex.RESTARTS), "restarts"),
-        ],
-        overrides=coloured({"restarts": BLUE}),
-        legend="list",
+        "restart begins a new history.",
+        (ex.INTERVALS_DROPPED, lb.REASON),
+        (ex.RESTARTS, "restarts"),
+        colours={"restarts": BLUE},
         no_value=NO_EXPORTER,
     )
 
@@ -176,46 +194,37 @@ def callers() -> p.Row:
 
 
 def _events() -> Panel:
-    return c.graph(
+    return _counted(
         15,
         "Events of callers",
         "Accepted is what counts. Unmatched: an end without a beginning. Abandoned: a barrier that was never closed. "
-        f"Out of order and duplicate: two processes under one name, or a clock that jumps. {reads(ex.CALLER_EVENTS)}",
-        PER_MINUTE,
-        [Query(_per_minute(ex.CALLER_EVENTS, lb.RESULT), "{{result}}")],
-        overrides=coloured(EVENTS),
-        legend="list",
+        "Out of order and duplicate: two processes under one name, or a clock that jumps.",
+        (ex.CALLER_EVENTS, lb.RESULT),
+        colours=EVENTS,
         no_value=NO_CALLER,
     )
 
 
 def _refused() -> Panel:
-    return c.graph(
+    return _counted(
         16,
         "Batches refused, conflicts",
         "Whole batches that were not taken: the caller gets the reason as the answer. Conflicts: two processes that "
-        f"report under one name. {reads(ex.BATCHES_REFUSED, ex.CALLER_CONFLICTS)}",
-        PER_MINUTE,
-        [
-            Query(_per_minute(ex.BATCHES_REFUSED, lb.REASON), "{{reason}}"),
-            Query(_per_minute(ex.CALLER_CONFLICTS), "conflicts"),
-        ],
-        overrides=coloured({"conflicts": VERMILION}),
-        legend="list",
+        "report under one name.",
+        (ex.BATCHES_REFUSED, lb.REASON),
+        (ex.CALLER_CONFLICTS, "conflicts"),
+        colours={"conflicts": VERMILION},
         no_value=NO_CALLER,
     )
 
 
 def _limiter_lines() -> Panel:
-    return c.graph(
+    return _counted(
         17,
         "Lines of limiters' logs",
-        "Only ignored ones, and never one that is parsed: the configured pattern does not fit the log. "
-        f"{reads(ex.LIMITER_LOG_LINES)}",
-        PER_MINUTE,
-        [Query(_per_minute(ex.LIMITER_LOG_LINES, lb.RESULT), "{{result}}")],
-        overrides=coloured(LINES),
-        legend="list",
+        "Only ignored ones, and never one that is parsed: the configured pattern does not fit the log.",
+        (ex.LIMITER_LOG_LINES, lb.RESULT),
+        colours=LINES,
         no_value="no limiter log configured",
     )
 
