@@ -67,14 +67,14 @@ local named = { string: 'a text', number: 'a number', boolean: 'true or false', 
 
 // The faults of *value* at *path*, whose default is *default*.
 local faults(path, value, default) = (
-  local wanted = std.type(default), got = std.type(value);
+  local wanted = std.type(default), found = std.type(value);
   if path == ['kubernetes', 'labels'] then (
-    if got == 'object' && std.all([std.isString(value[key]) for key in std.objectFields(value)]) then []
-    else ['%s: expected labels and their values, got %s' % [name(path), std.manifestJsonMinified(value)]]
+    if found == 'object' && std.all([std.isString(value[key]) for key in std.objectFields(value)]) then []
+    else ['%s: expected labels and their values, found %s' % [name(path), std.manifestJsonMinified(value)]]
   )
-  else if got != wanted then ['%s: expected %s, got %s' % [name(path), named[wanted], std.manifestJsonMinified(value)]]
-  else if got == 'object' then objectFaults(path, value, default)
-  else if !rule(path)[0](value) then ['%s: expected %s, got %s' % [name(path), rule(path)[1], std.manifestJsonMinified(value)]]
+  else if found != wanted then ['%s: expected %s, found %s' % [name(path), named[wanted], std.manifestJsonMinified(value)]]
+  else if found == 'object' then objectFaults(path, value, default)
+  else if !rule(path)[0](value) then ['%s: expected %s, found %s' % [name(path), rule(path)[1], std.manifestJsonMinified(value)]]
   else []
 ),
       objectFaults(path, value, default) = std.flatMap(
