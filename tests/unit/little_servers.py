@@ -15,6 +15,8 @@ from tidegauge.sources.target import Target
 PAGE = "# HELP vllm:x what\nvllm:x 1\n"
 MIB = 1024 * 1024
 DEADLINE = 20
+ACCEPTING = 5
+"""Turns of the loop within which who was accepted has a connection."""
 CERTIFICATES = Path(__file__).parent / "certificates"
 CA = str(CERTIFICATES / "ca.pem")
 
@@ -61,6 +63,7 @@ async def serving(handler, *, tls=None):
         scheme = "https" if tls else "http"
         yield f"{scheme}://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
     finally:
+        await accept_no_more(site._server)
         await runner.cleanup()
 
 
@@ -71,7 +74,19 @@ async def raw_serving(talk):
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
+        await accept_no_more(server)
         server.close()
+
+
+async def accept_no_more(server):
+    """Let whoever was accepted have a connection before *server* is closed.
+
+    asyncio drops the socket of one that gets none; it is found by the garbage collector, within another test.
+    """
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(ACCEPTING):
+        await asyncio.sleep(0)
 
 
 def answering(body=PAGE, status=200, **headers):

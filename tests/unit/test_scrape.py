@@ -1,10 +1,12 @@
 """The poller against real little servers: what it takes, and what it refuses under which reason."""
 
 import asyncio
+import gc
 import gzip
 import socket
 import tracemalloc
 import zlib
+from asyncio.selector_events import BaseSelectorEventLoop
 from collections import Counter
 
 import aiohttp
@@ -279,8 +281,17 @@ class TestFailures:
 
         assert "other" == asyncio.run(go()).reason
 
-    def test_cancellation_passes(self):
-        """Only cancellation is raised."""
+    @pytest.mark.parametrize("turns", [0, 2])
+    def test_cancellation_passes(self, monkeypatch, turns):
+        """Only cancellation is raised, and no socket is left, even of a server that is some turns late to accept."""
+        accept = BaseSelectorEventLoop._accept_connection2
+
+        async def late(self, *given, **also):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await accept(self, *given, **also)
+
+        monkeypatch.setattr(BaseSelectorEventLoop, "_accept_connection2", late)
 
         async def handler(_request):
             await asyncio.sleep(3600)
@@ -294,6 +305,7 @@ class TestFailures:
                     await task
 
         asyncio.run(go())
+        gc.collect()
 
     def test_reasons_are_bounded(self):
         """Each status has a reason of the list."""
