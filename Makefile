@@ -21,11 +21,11 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 
 demo: $(VENV)/.runtime ## replay the case on a simulated fleet: the page comes, the page resolves, the report is printed
 	@bash stack/tools.sh
-	@$(BIN)/python -m tidegauge.demo --scenario $(SCENARIO)
+	@$(BIN)/python -m tidegauge.demo --scenario $(SCENARIO) $(ARGS)
 
 up: $(VENV)/.runtime ## the same, and stay up until Ctrl-C
 	@bash stack/tools.sh
-	@$(BIN)/python -m tidegauge.demo --scenario $(SCENARIO) --stay
+	@$(BIN)/python -m tidegauge.demo --scenario $(SCENARIO) --stay $(ARGS)
 
 test: $(VENV)/.dev ## install what the tests need and run all of them
 	@bash stack/tools.sh

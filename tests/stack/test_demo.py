@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge.demo import __main__ as demo
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -18,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_demo_plays_the_case(tmp_path):
     """The page comes with its place and resolves, the ceilings are judged, and nothing is left behind."""
     done = subprocess.run(
-        [sys.executable, "-m", "tidegauge.demo"],
+        [sys.executable, "-m", "tidegauge.demo", "--grafana", "http://grafana.example/at/"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "exporter"), "TMPDIR": str(tmp_path)},
         capture_output=True,
@@ -35,6 +37,7 @@ def test_demo_plays_the_case(tmp_path):
         "where=caller",
         "severity=critical",
         "runbook_url",
+        "dashboard_url: http://grafana.example/at/d/tidegauge-",
         "ceiling 16: clips, 2 wave(s)",
         "late share 0.0%",
     ):
@@ -52,16 +55,24 @@ def test_who_stays_is_told_at_once_where_to_look(tmp_path):
     """The addresses come before the page does, they answer, and Ctrl-C leaves nothing behind."""
     command = [sys.executable, "-m", "tidegauge.demo", "--stay"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "exporter"), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as demo:
-        told = list(takewhile(lambda line: "simulated vLLM  " not in line, demo.stdout))
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as running:
+        told = list(takewhile(lambda line: "simulated vLLM  " not in line, running.stdout))
         (alerts,) = [line.split()[-1] for line in told if "Prometheus alerts" in line]
         with urllib.request.urlopen(alerts, timeout=10) as answer:
             status = answer.status
-        demo.send_signal(signal.SIGINT)
-        rest = demo.stdout.read()
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
 
     assert 200 == status
     assert "FIRING" not in "".join(told)
     assert "stopped" in rest
-    assert 130 == demo.returncode
+    assert 130 == running.returncode
     assert [] == list(tmp_path.iterdir())
+
+
+def test_links_lead_to_an_address(capsys):
+    """What cannot be the address of a Grafana is refused before anything starts."""
+    with pytest.raises(SystemExit):
+        demo.main(["--grafana", "grafana:3000"])
+
+    assert "--grafana: expected http://host:port" in capsys.readouterr().err

@@ -12,10 +12,12 @@ from typing import Any
 from rich.console import Console
 
 from tidegauge import signals
+from tidegauge.catalogue import places
 from tidegauge.demo.layout import Ports, lay_out, repository
 from tidegauge.demo.processes import DemoError, answers, free_ports
 from tidegauge.demo.scenarios import SCENARIOS
 from tidegauge.demo.stack import Stack
+from tidegauge.grafana import client
 from tidegauge.report import live, text
 
 
@@ -38,9 +40,23 @@ def _parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(prog="python -m tidegauge.demo", description=__doc__)
     flags.add_argument("--scenario", choices=sorted(SCENARIOS), default="caller")
     flags.add_argument("--stay", action="store_true", help="keep everything running until Ctrl-C")
+    flags.add_argument(
+        "--grafana",
+        type=_address,
+        default=places.GRAFANA,
+        metavar="URL",
+        help="a Grafana of yours, for the links to boards in alerts; nothing is sent to it (default: %(default)s)",
+    )
     for name in ("exporter", "prometheus", "alertmanager", "inbox"):
         flags.add_argument(f"--{name}-port", type=int, default=0, metavar="PORT", help="default: a free one")
     return flags
+
+
+def _address(given: str) -> str:
+    try:
+        return str(client.address(given)).rstrip("/")
+    except client.AddressError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 async def _cancellable(work: Coroutine[Any, Any, None]) -> None:
@@ -59,7 +75,7 @@ async def _demo(arguments: argparse.Namespace, console: Console) -> None:
     ports = Ports(exporter, prometheus, alertmanager, inbox, tuple(servers))
     with tempfile.TemporaryDirectory(prefix="tidegauge-demo-") as name:
         folder = Path(name)
-        lay_out(root, folder, ports)
+        lay_out(root, folder, ports, arguments.grafana)
         async with Stack(folder, ports, console) as stack:
             await stack.start(scenario.servers)
             if arguments.stay:
@@ -96,6 +112,7 @@ async def _where(stack: Stack, ports: Ports, console: Console, title: str) -> No
         addresses = [f"http://127.0.0.1:{port}{path}" for path in paths]
         found = [address for address in addresses if await answers(stack.session, address)]
         console.print(f"  {what:18} {found[0] if found else f'{addresses[0]} does not answer'}")
+    console.print(f"  {'boards':18} dashboards/json, in a Grafana of yours with this Prometheus (docs/dashboards.md)")
 
 
 if __name__ == "__main__":

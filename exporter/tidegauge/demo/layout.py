@@ -33,15 +33,16 @@ def repository() -> Path:
     return root
 
 
-def lay_out(root: Path, folder: Path, ports: Ports) -> None:
-    """Fill *folder* for Prometheus, Alertmanager and the exporter."""
+def lay_out(root: Path, folder: Path, ports: Ports, grafana: str = places.GRAFANA) -> None:
+    """Fill *folder* for Prometheus, Alertmanager and the exporter; alerts link to boards on *grafana*."""
     shutil.copy(root / "stack" / "prometheus.yml", folder / "prometheus.yml")
     for name in ("rules", "targets"):
         (folder / name).mkdir()
     shutil.copy(root / "recording_rules" / "rules.yaml", folder / "rules" / "rules.yaml")
     alerts = (root / "alerts" / "alerts.yaml").read_text(encoding="utf-8")
     here = places.RUNBOOKS.replace(places.EXPORTER_ADDRESS, f"127.0.0.1:{ports.exporter}")
-    (folder / "rules" / "alerts.yaml").write_text(alerts.replace(places.RUNBOOKS, here), encoding="utf-8")
+    alerts = alerts.replace(places.RUNBOOKS, here).replace(places.GRAFANA, grafana)
+    (folder / "rules" / "alerts.yaml").write_text(alerts, encoding="utf-8")
     for name, targets in (
         ("tidegauge", (ports.exporter,)),
         ("vllm", ports.servers),
