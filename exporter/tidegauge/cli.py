@@ -22,6 +22,7 @@ from tidegauge.grafana import boards, client, configmaps
 from tidegauge.grafana.push import Voices, push
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
+from tidegauge.sources import regular
 from tidegauge.sources.captures import ENDING, BadCaptureError
 from tidegauge.sources.credentials import CredentialError, read_token
 
@@ -38,6 +39,7 @@ _USAGE: Final = (
     config.ConfigError,
     BadCaptureError,
     CredentialError,
+    regular.UnreadableError,
     rules.RulesError,
     boards.BoardsError,
     client.AddressError,
@@ -125,7 +127,7 @@ def _from_exporter(arguments: argparse.Namespace) -> int:
         if isinstance(error, KeyError) and not arguments.json:
             # Keys are added within a format, and no default stands in for what an older exporter does not tell.
             found = f"one without the key {str(error)[:60]}: is the exporter older? --json prints what it tells"
-        raise UsageError(f"{arguments.exporter}: expected a tidegauge's report, found {found}") from error
+        raise OSError(f"{arguments.exporter}: expected a tidegauge's report, found {found}") from error
 
 
 def _complain_of_empty(answer: Document, given: Sequence[str]) -> None:
@@ -211,7 +213,7 @@ def _after(given: str) -> str:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    seconds, interval, folder = arguments.seconds, arguments.interval, Path(arguments.out)
+    seconds, interval, folder = arguments.seconds, arguments.interval, _folder(arguments.out)
     written = asyncio.run(live.record(arguments.backend, seconds, interval, folder, force=arguments.force))
     for path, pages in written.items():
         print(f"{path}: {pages} pages")
@@ -221,7 +223,7 @@ def _record(arguments: argparse.Namespace) -> int:
 def _render(arguments: argparse.Namespace) -> int:
     chosen = rules.settings(arguments.set, arguments.values)
     files = rules.render(rules.sources(arguments.mixin), chosen, arguments.format)
-    _write(files, Path(arguments.out))
+    _write(files, _folder(arguments.out))
     return 0
 
 
@@ -234,13 +236,22 @@ def _render_boards(arguments: argparse.Namespace) -> int:
         raise UsageError("--folder goes with --format kubernetes only")
     else:
         files = {board.file: boards.as_json(board) for board in found}
-    _write(files, Path(arguments.out))
+    _write(files, _folder(arguments.out))
     return 0
 
 
 def _boards(arguments: argparse.Namespace) -> tuple[boards.Board, ...]:
     found, runbooks = boards.read(boards.folder(arguments.boards)), arguments.runbooks
     return found if runbooks is None else tuple(boards.with_runbooks(one, runbooks) for one in found)
+
+
+def _folder(given: str) -> Path:
+    """The folder to write into, which need not be there yet; raises UsageError where it cannot be one."""
+    folder = Path(given)
+    there = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not there.is_dir():
+        raise UsageError(f"{given}: expected a folder to write into, found {there}, which is none")
+    return folder
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:

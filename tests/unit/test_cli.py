@@ -105,9 +105,51 @@ class TestLogs:
         """A log that was asked for and cannot be had is not left out in silence."""
         code, said = run(capsys, "report", "--capture", f"a={folder / 'good'}", "--log", f"a={folder / name}")
 
-        assert 1 == code
+        assert 2 == code
         assert said.startswith(f"tidegauge: {folder / name}: cannot be read: ")
         assert says in said
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ("report", "--capture", "MISSING"),
+            ("report", "--capture", "a=good", "--log", "a=MISSING"),
+            ("check", "--config", "MISSING"),
+            ("serve", "--config", "MISSING"),
+            ("rules", "render", "--values", "MISSING", "-o", "out"),
+            ("dashboards", "push", "--grafana", "http://127.0.0.1:1", "--token-file", "MISSING"),
+            ("dashboards", "push", "--grafana", "http://127.0.0.1:1", "--token-file", "token", "--ca-file", "MISSING"),
+        ],
+        ids=" ".join,
+    )
+    def test_a_missing_file_is_the_same_fault_everywhere(self, folder, capsys, monkeypatch, argv):
+        """Whatever it was to be: one exit code, one form of message."""
+        monkeypatch.chdir(folder)
+        (folder / "token").write_text("glsa_0")
+
+        expected = "tidegauge: MISSING: cannot be read: expected a file, found: No such file or directory\n"
+        assert (2, expected) == run(capsys, *argv)
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ("rules", "render", "-o"),
+            ("dashboards", "render", "-o"),
+            ("record", "--backend", "http://127.0.0.1:1", "--for", "0", "--out"),
+        ],
+        ids=" ".join,
+    )
+    @pytest.mark.parametrize("given", ["empty", "empty/below", "nowhere", "nowhere/below"])
+    def test_what_can_be_no_folder_is_refused(self, folder, capsys, monkeypatch, argv, given):
+        """A file, or a link that leads nowhere, at the place or above it."""
+        monkeypatch.chdir(folder)
+        (folder / "nowhere").symlink_to("gone")
+
+        found = given.partition("/")[0]
+        expected = f"tidegauge: {given}: expected a folder to write into, found {found}, which is none\n"
+        assert (2, expected) == run(capsys, *argv, given)
 
 
 class TestArguments:
@@ -189,21 +231,21 @@ def beside(handler, question):
 
 class TestServers:
     @pytest.mark.parametrize(
-        ("answer", "code"),
+        "answer",
         [
-            ("<html></html>", 1),
-            ("[]", 1),
-            ('{"format": 7}', 1),
-            ('{"format": 1}', 2),
-            ('{"format": 1, "window_seconds": 3, "fleets": [{}], "backends": []}', 2),
-            ('{"format": 1, "window_seconds": 3, "fleets": 7, "backends": null}', 2),
+            "<html></html>",
+            "[]",
+            '{"format": 7}',
+            '{"format": 1}',
+            '{"format": 1, "window_seconds": 3, "fleets": [{}], "backends": []}',
+            '{"format": 1, "window_seconds": 3, "fleets": 7, "backends": null}',
         ],
     )
-    def test_an_exporter_that_is_something_else(self, capsys, answer, code):
-        """Another program's answer is no traceback, whatever it calls itself."""
-        found, said = beside(answering(answer), lambda url: run(capsys, "report", "--exporter", url))
+    def test_an_exporter_that_is_something_else(self, capsys, answer):
+        """Another program's answer is no traceback, whatever it calls itself: no report was to be had."""
+        code, said = beside(answering(answer), lambda url: run(capsys, "report", "--exporter", url))
 
-        assert (code, 1) == (found, said.count("\n"))
+        assert (1, 1) == (code, said.count("\n"))
         assert "expected a tidegauge's report" in said
 
     @pytest.mark.parametrize("key", ["thresholds", "skew"])
@@ -215,7 +257,7 @@ class TestServers:
         code, said = beside(answer, lambda url: run(capsys, "report", "--exporter", url))
         passed = beside(answer, lambda url: (cli.main(["report", "--json", "--exporter", url]), capsys.readouterr()))
 
-        assert (2, 1) == (code, said.count("\n"))
+        assert (1, 1) == (code, said.count("\n"))
         assert f"found one without the key '{key}': is the exporter older? --json prints what it tells" in said
         assert (0, "", report) == (passed[0], passed[1].err, json.loads(passed[1].out))
 

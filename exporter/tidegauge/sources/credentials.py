@@ -88,7 +88,7 @@ def _stamp(path: str) -> _Stamp:
     try:
         found = Path(path).stat()
     except OSError as error:
-        raise CredentialError(f"{path}: expected a readable file, found: {error.strerror}") from error
+        raise CredentialError(f"{path}: cannot be read: expected a file, found: {error.strerror}") from error
     return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
