@@ -41,7 +41,12 @@ def names() -> dict[str, Any]:
         "aliases": {family: [old for old, new in vllm.ALIASES.items() if new == family] for family in vllm.KINDS},
         "prefixes": list(vllm.PREFIXES),
         "boards": {board.key: board.uid for board in places.BOARDS},
-        "addresses": {"grafana": places.GRAFANA, "runbooks": places.RUNBOOKS},
+        "addresses": {
+            "grafana": places.GRAFANA,
+            "runbooks": places.RUNBOOKS,
+            "beginnings": list(places.BEGINNINGS),
+            "expected": places.EXPECTED,
+        },
         "dcgm": {key.lower(): name for key, name in vars(dcgm).items() if isinstance(name, str) and name in dcgm.NAMES},
     }
 

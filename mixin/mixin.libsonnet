@@ -30,8 +30,10 @@ local validate = import 'lib/validate.libsonnet';
 + (import '../alerts/slo.libsonnet')
 + (import '../alerts/evidence.libsonnet')
 + {
-  local config = self._config,
-  assert validate(config),
+  local given = self._config,
+  assert validate(given),
+  local base(url) = std.rstripChars(url, '/'),
+  local config = given { runbookBaseUrl: base(super.runbookBaseUrl), dashboardBaseUrl: base(super.dashboardBaseUrl) },
   prometheusAlerts+:: { groups: annotate(config, super.groups) },
   prometheusRule:: kubernetes(config, self.prometheusRules.groups + self.prometheusAlerts.groups),
   grafanaDashboards+:: boards(config, {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import tidegauge
+from tidegauge.catalogue import places
 
 SERVE: Final = "serve"
 CHECK: Final = "check"
@@ -111,7 +112,7 @@ def _dashboards(add: _Add) -> None:
     push.set_defaults(command=PUSH)
     for command in (render, push):
         command.add_argument(
-            "--runbooks", type=_runbooks, metavar="URL", help="where the runbooks are, if not at the default address"
+            "--runbooks", type=_address, metavar="URL", help="where the runbooks are, if not at the default address"
         )
         command.add_argument(
             "--boards", metavar="DIR", help="the boards' files, where they are not found by themselves"
@@ -136,8 +137,8 @@ def _interval(text: str) -> float:
     return value
 
 
-def _runbooks(text: str) -> str:
-    """An address that links begin with: of any server, or a path of Grafana's own."""
-    if not text.startswith(("http://", "https://", "/")):
-        raise argparse.ArgumentTypeError(f"expected an address such as https://wiki.example/runbooks, found {text!r}")
+def _address(text: str) -> str:
+    """An address that links are made of, by the same rule as in the settings of the rules."""
+    if not text.startswith(places.BEGINNINGS):
+        raise argparse.ArgumentTypeError(f"expected {places.EXPECTED}, found {text!r}")
     return text.rstrip("/")

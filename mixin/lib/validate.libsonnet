@@ -1,4 +1,5 @@
 // Holds a `_config` against the defaults: every fault is an error that names the key.
+local addresses = (import '../catalogue.json').addresses;
 local defaults = (import '../config.libsonnet')._config;
 
 local digits = std.set(std.stringChars('0123456789'));
@@ -10,6 +11,7 @@ local isLabel(text) = (
 );
 // Not a parser of PromQL: what has no operator is no matcher, but the name of a job.
 local isMatchers(text) = text == '' || std.member(text, '=') || std.member(text, '~');
+local isAddress(text) = std.any([std.startsWith(text, one) for one in addresses.beginnings]);
 // One number and one unit, as the recorded names have them.
 local isDuration(text) = (
   local size = std.length(text);
@@ -46,6 +48,8 @@ local rules = {
     "a list of fractions in quotes, such as ['0.5']",
   ],
   'gpu.label': [isLabel, 'a label name'],
+  runbookBaseUrl: [isAddress, addresses.expected],
+  dashboardBaseUrl: [isAddress, addresses.expected],
   seconds: [function(v) v > 0, 'seconds above 0'],
   objective: [function(v) v > 0 && v < 1, 'a share between 0 and 1'],
   edges: [

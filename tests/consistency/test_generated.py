@@ -77,7 +77,9 @@ def test_unknown_name_is_a_build_error():
         ("{ gpu+: { dramLow: 0.44 } }", "prometheusRules", "< 0.44"),
         ("{ exporterMemory: '5d' }", "prometheusAlerts", "[5d]"),
         ("{ runbookBaseUrl: 'http://wiki/x' }", "prometheusAlerts", "http://wiki/x/VllmBackendSkew.md"),
+        ("{ runbookBaseUrl: 'http://wiki/y/' }", "prometheusAlerts", "http://wiki/y/VllmBackendSkew.md"),
         ("{ dashboardBaseUrl: 'http://g' }", "prometheusAlerts", "http://g/d/"),
+        ("{ dashboardBaseUrl: 'http://h/' }", "prometheusAlerts", "http://h/d/"),
     ],
 )
 def test_each_knob_turns_something(config, name, expected):

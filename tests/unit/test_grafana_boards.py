@@ -104,7 +104,7 @@ class TestRunbooks:
         """It is refused before anything is written."""
         with pytest.raises(SystemExit, match="2"):
             cli.main(["dashboards", "render", "--runbooks", given, "-o", str(tmp_path / "new")])
-        assert f"expected an address such as https://wiki.example/runbooks, found {given!r}" in capsys.readouterr().err
+        assert f"--runbooks: expected {places.EXPECTED}, found {given!r}" in capsys.readouterr().err
         assert not (tmp_path / "new").exists()
 
     def test_every_shipped_board_has_them(self, tmp_path):

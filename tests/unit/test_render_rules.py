@@ -12,6 +12,7 @@ from tidegauge import cli, rules
 from tidegauge.rules import RulesError, render, settings, sources
 
 ROOT = sources()
+ADDRESS = "expected an address that begins with http://, https:// or /"
 
 
 class TestSettings:
@@ -116,6 +117,9 @@ WRONG = [
         "sloByModel.m.ttft.second: unknown key; known: objective, seconds",
     ),
     ({"sloByModel": {"m": 3}}, "sloByModel.m: expected settings, found 3"),
+    ({"runbookBaseUrl": "wiki"}, f'runbookBaseUrl: {ADDRESS}, found "wiki"'),
+    ({"dashboardBaseUrl": "grafana:3000"}, f'dashboardBaseUrl: {ADDRESS}, found "grafana:3000"'),
+    ({"dashboardBaseUrl": ""}, f'dashboardBaseUrl: {ADDRESS}, found ""'),
     ({"kubernetes": {"labels": {"release": 1}}}, "kubernetes.labels: expected labels and their values"),
 ]
 

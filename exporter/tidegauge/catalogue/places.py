@@ -37,3 +37,8 @@ HOST, PORT = "127.0.0.1", 10010
 EXPORTER_ADDRESS: Final = f"{HOST}:{PORT}"
 RUNBOOKS: Final = f"http://{EXPORTER_ADDRESS}/runbooks"
 """The runbooks, as the exporter serves them."""
+
+BEGINNINGS: Final = ("http://", "https://", "/")
+"""How an address begins that links are made of: one of any server, or a path of Grafana's own."""
+EXPECTED: Final = f"an address that begins with {', '.join(BEGINNINGS[:-1])} or {BEGINNINGS[-1]}"
+"""What a message says was expected in place of one that is none."""
