@@ -4,6 +4,7 @@
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,8 +80,12 @@ def rendered() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write every generated file that differs."""
-    for path, text in rendered().items():
+    """Write every generated file that differs; where jsonnet finds a fault in the sources, end with its message."""
+    try:
+        files = rendered()
+    except rules.RulesError as error:
+        sys.exit(str(error).rstrip())
+    for path, text in files.items():
         target = ROOT / path
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.parent.mkdir(exist_ok=True)

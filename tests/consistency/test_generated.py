@@ -1,6 +1,10 @@
 """The committed rules, alerts, catalogue and metric reference are what the sources make."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +55,31 @@ def test_unknown_name_is_a_build_error():
 
     with pytest.raises(RulesError, match="queue_late_ratio"):
         generate.render_jsonnet("prometheusRules", poorer)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("catalogue.exportd", "RUNTIME ERROR: Field does not exist: exportd\n"),
+        ("", r"RUNTIME ERROR: \S+/health\.libsonnet:4:18-19 Unexpected"),
+    ],
+)
+def test_fault_of_the_sources_is_told_by_jsonnet_alone(tmp_path, fault, message):
+    """With the place in the sources and exit code 1; no traceback of Python's, and nothing is written."""
+    for folder in ("mixin", "recording_rules", "alerts", "dashboards/json"):
+        shutil.copytree(generate.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / generate.CATALOGUE).unlink()
+    topic = tmp_path / "recording_rules/health.libsonnet"
+    topic.write_text(topic.read_text().replace("exported = catalogue.exported;", f"exported = {fault};"))
+    env = os.environ | {"PYTHONPATH": str(generate.ROOT / "exporter")}
+    command = [sys.executable, "-m", "mixin.generate"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert 1 == done.returncode
+    assert re.match(message, done.stderr)
+    assert "health.libsonnet" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / generate.CATALOGUE).exists()
 
 
 @pytest.mark.parametrize(
