@@ -261,6 +261,14 @@ class TestServers:
         assert f"found one without the key '{key}': is the exporter older? --json prints what it tells" in said
         assert (0, "", report) == (passed[0], passed[1].err, json.loads(passed[1].out))
 
+    def test_a_server_that_is_down(self, capsys):
+        """The report says so, and of which server, before anything else; the exit code too."""
+        code = cli.main(["report", "--backend", "http://127.0.0.1:9"])
+        meaning = capsys.readouterr().out.partition("what it means\n")[2]
+
+        told = "127.0.0.1:9 is down: no page of vLLM's metrics in 1 poll; the last one failed with refused."
+        assert (1, told) == (code, meaning.strip())
+
     def test_a_server_that_is_something_else(self, capsys, caplog):
         """The URL and what it answered are told beside the report without figures."""
 

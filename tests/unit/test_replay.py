@@ -116,7 +116,7 @@ class TestLogs:
         """One line that names it."""
         capture = write(tmp_path, "a", case_page())
 
-        assert 1 == cli.main(["report", "--capture", str(capture), "--log", f"a={tmp_path}/none.log"])
+        assert 2 == cli.main(["report", "--capture", str(capture), "--log", f"a={tmp_path}/none.log"])
         assert "none.log" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from tidegauge.derive.inference import FleetInference
 from tidegauge.model import Pinned
 from tidegauge.report.document import document
 from tidegauge.report.verdicts import verdicts
-from tidegauge.state.backend import Backend
+from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.callers import FleetCallersState
 
 NOT_ABORTED = {"aborted_after_first_token": 0.0}
@@ -95,11 +95,27 @@ class TestVerdicts:
     def test_fleet_of_which_nobody_answers_is_said(self):
         """Its capacity is not unknown, it is gone."""
         one = lifetime("a", page({}, values={"num_requests_running": 0.0}))
-        one.failed("refused", 0.1)
-        said = "\n".join(self.sentences(figures(one)))
+        for reason in ("timeout", "timeout", "refused"):
+            one.failed(reason, 0.1)
+        said = self.sentences(figures(one))
 
-        assert "no backend of the fleet answers" in said
-        assert "a does not answer" in said
+        assert "a is down: its last poll failed with refused (failed polls: timeout 2, refused 1)." == said[0]
+        assert "no backend of the fleet answers" in "\n".join(said)
+
+    def test_server_that_was_never_reached_is_said_first(self):
+        """In a fleet of its name, and where its model and so its fleet are not known: then before all fleets."""
+        gone, named, fine = (BackendState(Backend(*names), 9.0, 9.0, 0.0) for names in ("a", ("b", "m"), ("c", "m")))
+        gone.failed("timeout", 5.0)
+        for reason in ("timeout", "refused"):
+            named.failed(reason, 0.1)
+        fine.page(page({}, values={vllm.RUNNING: 0.0}), 2000.0, 0.1)
+        found = document(figures(gone, named, fine))
+        said = [line.strip() for line in shown(found).splitlines() if line.startswith("  ")]
+        (fleet,) = found["fleets"]
+
+        assert ["a is down: no page of vLLM's metrics in 1 poll; the last one failed with timeout."] == said[:1]
+        assert ["b is down: no page of vLLM's metrics in 2 polls; the last one failed with refused."] == said[1:2]
+        assert said[1:] == verdicts(found, fleet)
 
     def test_saturation_is_said_of_either_side(self):
         """Nearly everyone waits."""
@@ -153,6 +169,7 @@ class TestHonestVerdicts:
             "request_capacity": {"p90_prompt": 5},
             "kv_cache_sources_disagree": False,
             "failed_polls": {},
+            "last_failure": None,
             "restarts": 0,
             "dropped_intervals": {},
         }

@@ -85,6 +85,7 @@ def _backend(backend: BackendFigures) -> Document:
         "hidden_wait_seconds": backend.hidden_wait,
         "restarts": history.counts.restarts,
         "failed_polls": dict(history.counts.failures),
+        "last_failure": history.counts.last_failure,
         "dropped_intervals": dict(history.counts.dropped),
         "models": [_model(model) for model in backend.models],
     }

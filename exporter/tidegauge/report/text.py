@@ -12,7 +12,7 @@ from rich.text import Text
 from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
-from tidegauge.report.verdicts import best_barriers, covered, some_wait, verdicts
+from tidegauge.report.verdicts import best_barriers, covered, of_no_fleet, some_wait, verdicts, without_fleet
 
 _UNKNOWN: Final = "unknown"
 
@@ -21,12 +21,11 @@ def show(report: Document, console: Console) -> None:
     """Print the report to *console*; names come from outside and are neither markup nor terminal commands."""
     # All before the first line: a document that lacks a key is an error, not half a report.
     fleets = [_fleet(report, fleet) for fleet in report["fleets"]]
+    lonely = without_fleet(report)
+    unplaced = [_backends(lonely), *_meaning(of_no_fleet(report))] if lonely or not fleets else []
     console.print(Text("tidegauge report", style="bold"), f"over {_span(report)}")
-    for fleet in fleets:
-        console.print(fleet)
-    lonely = [one for one in report["backends"] if not one["fleet"]]
-    if lonely or not report["fleets"]:
-        console.print(_backends(lonely))
+    for part in (*unplaced, *fleets):
+        console.print(part)
 
 
 def _span(report: Document) -> str:
@@ -46,9 +45,12 @@ def _fleet(report: Document, fleet: Document) -> RenderableType:
     if fleet["stages"] is not None:
         parts += [_stages(fleet), _per_backend(backends)]
     parts += [_queues(fleet, backends, report["thresholds"]), _backends(backends), _barriers(fleet)]
-    parts += [Text("what it means", style="bold")]
-    parts += [Padding(Text(_printable(line)), (0, 0, 0, 2), expand=False) for line in verdicts(report, fleet)]
-    return Group(*parts)
+    return Group(*parts, *_meaning(verdicts(report, fleet)))
+
+
+def _meaning(findings: list[str]) -> list[RenderableType]:
+    lines = [Padding(Text(_printable(line)), (0, 0, 0, 2), expand=False) for line in findings]
+    return [Text("what it means", style="bold"), *lines] if lines else []
 
 
 def _stages(fleet: Document) -> Table:

@@ -24,6 +24,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
     backends = [one for one in report["backends"] if one["name"] in fleet["backends"]]
     thresholds = report["thresholds"]
     return [
+        *_down(backends),
         *_stages(fleet),
         *_splits(fleet, backends, thresholds),
         *_ceilings(fleet, backends),
@@ -33,6 +34,32 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
         *_faults(backends),
         *_shorter(report, backends),
     ]
+
+
+def of_no_fleet(report: Document) -> list[str]:
+    """The findings on backends whose fleet is not known, since they were never reached."""
+    return [*_down(without_fleet(report))]
+
+
+def without_fleet(report: Document) -> list[Document]:
+    """The backends whose fleet is not known."""
+    return [one for one in report["backends"] if not one["fleet"]]
+
+
+def _down(backends: list[Document]) -> Iterator[str]:
+    for one in backends:
+        if one["up"] is not False:
+            continue
+        last = f"failed with {one['last_failure']}"
+        if one["models"]:
+            yield f"{one['name']} is down: its last poll {last} (failed polls: {_failed(one)})."
+        else:
+            polls = _count(sum(one["failed_polls"].values()), "poll")
+            yield f"{one['name']} is down: no page of vLLM's metrics in {polls}; the last one {last}."
+
+
+def _failed(one: Document) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in one["failed_polls"].items())
 
 
 def _stages(fleet: Document) -> Iterator[str]:
@@ -204,11 +231,8 @@ def _faults(backends: list[Document]) -> Iterator[str]:
             yield f"{one['name']} and {one['twin_of']} are one server: its capacity is counted once."
         if one["kv_cache_sources_disagree"]:
             yield f"The sources of the KV capacity of {one['name']} disagree."
-        failed = ", ".join(f"{reason} {count}" for reason, count in one["failed_polls"].items())
-        if one["up"] is False:
-            yield f"{one['name']} does not answer (failed polls: {failed})."
-        elif failed:
-            yield f"{one['name']} did not answer every poll ({failed}): what happened then is in no figure."
+        if one["up"] is not False and one["failed_polls"]:
+            yield f"{one['name']} did not answer every poll ({_failed(one)}): what happened then is in no figure."
         if one["restarts"]:
             yield f"{one['name']} restarted {_count(one['restarts'], 'time')}."
         aborted = sum(model["aborted_after_first_token"] or 0 for model in one["models"])

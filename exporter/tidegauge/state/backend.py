@@ -38,7 +38,10 @@ class Backend:
 
 @attrs.frozen
 class SelfCounts:
-    """What happened to this backend's input since the exporter started, by reason."""
+    """What happened to this backend's input since the exporter started, by reason.
+
+    `last_failure` is the reason of the last poll that gave no page, None while none failed.
+    """
 
     failures: Mapping[str, int]
     problems: Mapping[str, int]
@@ -46,6 +49,7 @@ class SelfCounts:
     log_lines: Mapping[str, int]
     restarts: int
     log_up: bool | None
+    last_failure: str | None
 
 
 @attrs.frozen
@@ -120,6 +124,7 @@ class BackendState:
         self._up: bool | None = None
         self._seconds: float | None = None
         self._failures: Counter[str] = Counter()
+        self._last_failure: str | None = None
         self._problems: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._log_lines: Counter[str] = Counter()
@@ -196,6 +201,7 @@ class BackendState:
     def failed(self, reason: str, seconds: float) -> None:
         """Book a poll that gave no usable page."""
         self._failures[reason] += 1
+        self._last_failure = reason
         self._up, self._seconds = False, seconds
 
     def startup(self, facts: StartupFacts) -> None:
@@ -251,7 +257,8 @@ class BackendState:
 
     def _counts(self) -> SelfCounts:
         failures, problems, dropped = dict(self._failures), dict(self._problems), dict(self._dropped)
-        return SelfCounts(failures, problems, dropped, dict(self._log_lines), self._restarts, self._log_up)
+        lines, restarts, failed = dict(self._log_lines), self._restarts, self._last_failure
+        return SelfCounts(failures, problems, dropped, lines, restarts, self._log_up, failed)
 
     def _restarted(self, at: float) -> None:
         """The facts of the old process do not hold for the new one, unless the log has moved on too."""
