@@ -11,13 +11,16 @@ FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEE
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
 UNKNOWN: Final = -1
 """The number of a state that nothing tells."""
-NATIVE: Final = ("instance", "pod")
+INSTANCE: Final = "instance"
+"""What a scrape calls its target."""
+NATIVE: Final = (INSTANCE, "pod")
 """What a scrape calls a backend; on Kubernetes a series may have both, and the second is the backend."""
 _SELECTED: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{")
 SUBJECT: Final = (lb.BACKEND, lb.MODEL_NAME)
 """What most figures are about: a model on a backend."""
 ON_SUBJECT: Final = f"on ({', '.join(SUBJECT)})"
 ON_BACKEND: Final = f"on ({lb.BACKEND})"
+ON_TARGET: Final = f"on (job, {INSTANCE})"
 ON_FLEET: Final = f"on ({lb.FLEET})"
 STEP: Final = "[$__rate_interval]"
 """What a point of a graph covers."""

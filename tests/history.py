@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 from prometheus_client.utils import floatToGoString
 
+from tidegauge import process
 from tidegauge.catalogue import exported as ex
 from tidegauge.collectors import FiguresCollector
 from tidegauge.demo.exposition import labels
@@ -69,6 +70,20 @@ def of_exporter(watch: Watch, at: float) -> Iterator[str]:
     yield sample(ex.CONFIG_LOADED.name, EXPORTER, 1, at)
     yield sample(ex.CONFIG_LOADED_AT.name, EXPORTER, BEGIN, at)
     yield sample("up", EXPORTER, 1, at)
+    for name, value in of_process(at - BEGIN).items():
+        yield sample(name, EXPORTER, value, at)
+
+
+def of_process(age: float) -> dict[str, float]:
+    """What an exporter's own process takes of its machine, *age* seconds after BEGIN: made up, and steady."""
+    return {
+        process.VIRTUAL_MEMORY.name: 1.5e9,
+        process.RESIDENT_MEMORY.name: 60e6 + 1e4 * min(age, 900),
+        process.START_TIME.name: BEGIN - 60,
+        process.CPU.name: 1 + 0.05 * age,
+        process.OPEN_FILES.name: 24,
+        process.MOST_FILES.name: 1024,
+    }
 
 
 def scraped(

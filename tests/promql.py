@@ -6,19 +6,19 @@ from typing import Any
 import promql_parser
 
 from tests.boards import GENERATED, defaults, substituted
-from tidegauge import vllm
+from tidegauge import process, vllm
 from tidegauge.catalogue import EXPORTED, RECORDED
 
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count")}
 OURS = {
     series.name + suffix: {*series.labels, *({"le"} if suffix == "_bucket" else ())}
-    for series in (*EXPORTED, *RECORDED)
+    for series in (*EXPORTED, *process.SERIES, *RECORDED)
     for suffix in SUFFIXES.get(getattr(series, "kind", ""), ("",))
 }
 VLLMS = {f"vllm:{name}{suffix}" for name, kind in vllm.KINDS.items() for suffix in SUFFIXES.get(kind, ("",))}
 COUNTERS = {
     prefix + name + suffix
-    for prefix, kinds in (("", {one.name: one.kind for one in EXPORTED}), ("vllm:", vllm.KINDS))
+    for prefix, kinds in (("", {one.name: one.kind for one in (*EXPORTED, *process.SERIES)}), ("vllm:", vllm.KINDS))
     for name, kind in kinds.items()
     if kind in {"counter", "histogram"}
     for suffix in SUFFIXES.get(kind, ("",))

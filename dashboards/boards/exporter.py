@@ -6,18 +6,16 @@ One function per panel, in the order of the board.
 from typing import Final
 
 from dashboards import charts as c
-from dashboards import frame, intake
+from dashboards import footprint, frame, intake
 from dashboards import panels as p
 from dashboards.absent import NO_BACKEND, NO_EXPORTER, NO_LOG
 from dashboards.fields import BAD, GOOD, NEUTRAL, WARN, Column, Json, Panel, Query, counted, past, state
-from dashboards.queries import ON_BACKEND, RANGE, by, otherwise, per_backend, reads, select
+from dashboards.queries import INSTANCE, ON_BACKEND, ON_TARGET, RANGE, by, otherwise, per_backend, reads, select
 from tidegauge.catalogue import Series, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
-SCRAPED: Final = "job, instance"
-INSTANCE: Final = "instance"
 ALONE, BOTH, NATIVE_ONLY, POLLED_ONLY, EMPTY, GONE = range(-1, 5)
 COVERAGE: Final = (
     state(ALONE, "Prometheus", NEUTRAL),
@@ -30,7 +28,7 @@ COVERAGE: Final = (
 _NATIVE: Final = by("group", select(rc.RUNNING, model_name="~.+"), lb.BACKEND)
 _POLLED: Final = per_backend(ex.BACKEND_UP)
 _KNOWN: Final = f"last_over_time({ex.BUILD_INFO.name}[1d])"
-_UP: Final = f"(up and on ({SCRAPED}) {_KNOWN})"
+_UP: Final = f"(up and {ON_TARGET} {_KNOWN})"
 """Targets that were an exporter within a day, whatever their job is called."""
 
 
@@ -40,7 +38,7 @@ def board() -> Json:
         places.EXPORTER,
         "Rules and boards work without the exporter, on vLLM's own series; where it polls a backend, its figures "
         "replace them. This board says whether they can be trusted.",
-        (_verdict(), _exporters(), _each(), intake.polls(), intake.reading(), intake.callers()),
+        (_verdict(), _exporters(), _each(), intake.polls(), intake.reading(), intake.callers(), footprint.row()),
     )
 
 

@@ -6,6 +6,8 @@ what older releases call the same thing. Sources: the metric definitions of vLLM
 
 from typing import Final, Literal
 
+from tidegauge import process
+
 Kind = Literal["gauge", "counter", "histogram", "info"]
 
 # --- prefixes ---------------------------------------------------------------------------------------------------
@@ -71,4 +73,4 @@ EXTRA_LABELS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The labels, beyond model name and engine, that tell series of a family apart."""
 
-PROCESS_START: Final = "process_start_time_seconds"
+PROCESS_START: Final = process.START_TIME.name

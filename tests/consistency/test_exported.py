@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from prometheus_client import ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
+from tidegauge import process
 from tidegauge.catalogue import EXPORTED, LABELS
 from tidegauge.catalogue import labels as lb
 
@@ -28,6 +30,13 @@ def test_page_holds_exactly_the_catalogue(page):
 
     assert exported == {name for name, family in page.items() if family.samples}
     assert exported == set(page)
+
+
+def test_series_of_a_process_are_prometheus_clients():
+    """Their names, types and help are those of the release that is installed, and there are no others."""
+    found = [(one.name, one.type, one.documentation) for one in ProcessCollector(registry=None).collect()]
+
+    assert [(family_name(series), series.kind, series.help) for series in process.SERIES] == found
 
 
 @pytest.mark.parametrize("series", EXPORTED, ids=lambda series: series.name)

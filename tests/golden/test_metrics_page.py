@@ -1,4 +1,4 @@
-"""The whole /metrics page, byte for byte, and as Prometheus' own linter sees it."""
+"""All figures of the /metrics page, byte for byte, and as Prometheus' own linter sees them."""
 
 import os
 import subprocess

@@ -4,11 +4,13 @@ import pytest
 
 from dashboards.boards import exporter
 from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tidegauge import process
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 UP, FAILING, LOGS, EXPORTERS, BACKENDS, FAILED, DURATION = 1, 2, 4, 7, 9, 10, 11
+PROCESSOR, MEMORY, FILES = 19, 20, 21
 SCRAPE = 'job="any", instance="e:1"'
 
 
@@ -136,3 +138,35 @@ class TestPolls:
         }
         found = evaluated(tmp_path, series, expr_of(board, DURATION, 1), "2m")
         assert {"backend=a": 1, "backend=b": 0.1} == found
+
+
+class TestFootprint:
+    @pytest.fixture
+    def series(self):
+        """An exporter that uses 15 of 60 s of a core, and a vLLM server with more under the same names."""
+        found = {f'{ex.BUILD_INFO.name}{{{SCRAPE}, version="1"}}': 1}
+        for scrape, times in ((SCRAPE, 1), ('job="vllm", instance="a:1"', 3)):
+            found |= {
+                f"{process.CPU.name}{{{scrape}}}": f"100+{15 * times}x3",
+                f"{process.RESIDENT_MEMORY.name}{{{scrape}}}": 6e7 * times,
+                f"{process.OPEN_FILES.name}{{{scrape}}}": 256 * times,
+                f"{process.MOST_FILES.name}{{{scrape}}}": 1024,
+            }
+        return found
+
+    @pytest.mark.parametrize(("id_", "value"), [(PROCESSOR, 0.25), (MEMORY, 6e7), (FILES, 0.25)])
+    def test_it_is_that_of_the_exporter(self, board, tmp_path, series, id_, value):
+        """Whatever its job is called, and of no other program in Python."""
+        found = evaluated(tmp_path, series, expr_of(board, id_), "2m")
+        assert {"instance=e:1": pytest.approx(value)} == found
+
+    @pytest.mark.parametrize("id_", [PROCESSOR, MEMORY, FILES])
+    def test_without_an_exporter_there_is_none(self, board, tmp_path, series, id_):
+        """Servers' own processes fill no panel."""
+        servers = {name: value for name, value in series.items() if "vllm" in name}
+        assert {} == evaluated(tmp_path, servers, expr_of(board, id_), "2m")
+
+    def test_an_exporter_that_is_scraped_twice_is_one(self, board, tmp_path, series):
+        """Two jobs that scrape it draw one line."""
+        again = {name.replace('job="any"', 'job="other"'): value for name, value in series.items()}
+        assert {"instance=e:1": 6e7} == evaluated(tmp_path, series | again, expr_of(board, MEMORY), "2m")

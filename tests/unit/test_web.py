@@ -4,21 +4,25 @@ import asyncio
 import gzip
 import json
 import re
+import resource
+from functools import partial
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import ProcessCollector
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from tests.builders import figures, lifetime, page, requests
 from tests.golden.everything import everything
 from tests.golden.test_metrics_page import GOLDEN
+from tidegauge import process
 from tidegauge.report.document import document
 from tidegauge.state.backend import Backend, BackendState
 from tidegauge.state.fleets import CallersState
-from tidegauge.web import runbooks
+from tidegauge.web import pages, runbooks
 from tidegauge.web.events import EventsHandler
 from tidegauge.web.pages import build
 
@@ -84,6 +88,14 @@ def post(batch, *, take=None, token_file=None, max_body=1 << 20, headers=None):
     return status, json.loads(answer)["error"] if answer else None
 
 
+def split(body):
+    """The figures of a text page, and whether the rest of it is about the process."""
+    own, mark, rest = body.partition(f"# HELP {process.SERIES[0].name} ".encode())
+    families = parse_text((mark + rest).decode())
+    names = [sample.name for one in families for sample in one.samples]
+    return own, [series.name for series in process.SERIES] == names
+
+
 class TestMetrics:
     def test_text_is_the_golden_page(self):
         """What Prometheus asks for without OpenMetrics."""
@@ -91,7 +103,7 @@ class TestMetrics:
 
         assert 200 == status
         assert headers["Content-Type"].startswith("text/plain; version=")
-        assert GOLDEN.read_bytes() == body
+        assert (GOLDEN.read_bytes(), True) == split(body)
 
     def test_openmetrics_says_the_same(self):
         """What Prometheus asks for by default."""
@@ -100,15 +112,37 @@ class TestMetrics:
 
         assert headers["Content-Type"].startswith("application/openmetrics-text")
         plain = list(parse_text(GOLDEN.read_text(encoding="utf-8")))
-        assert [one.name for one in plain] == [one.name for one in families]
-        assert sum(len(one.samples) for one in plain) == sum(len(one.samples) for one in families)
+        own, others = families[: len(plain)], families[len(plain) :]
+        assert [one.name for one in plain] == [one.name for one in own]
+        assert sum(len(one.samples) for one in plain) == sum(len(one.samples) for one in own)
+        assert [series.name for series in process.SERIES] == [sample.name for one in others for sample in one.samples]
 
     def test_page_is_compressed_on_request(self):
         """A fleet of a hundred backends is a large page."""
         _, headers, body = get("/metrics", headers={"Accept": TEXT, "Accept-Encoding": "gzip"})
 
         assert "gzip" == headers["Content-Encoding"]
-        assert GOLDEN.read_bytes() == gzip.decompress(body)
+        assert (GOLDEN.read_bytes(), True) == split(gzip.decompress(body))
+
+    def test_process_is_this_one(self):
+        """Its time and what it has in use, as the system books them."""
+        _, _, body = get("/metrics")
+        samples = [sample for one in parse_text(body.decode()) for sample in one.samples]
+        found = {series: one.value for series in process.SERIES for one in samples if one.name == series.name}
+        used = resource.getrusage(resource.RUSAGE_SELF)
+
+        assert found.keys() == set(process.SERIES)
+        assert 0 < found[process.CPU] <= used.ru_utime + used.ru_stime + 0.02
+        assert 0 < found[process.RESIDENT_MEMORY] <= 1.1 * 1024 * used.ru_maxrss
+        assert 0 < found[process.OPEN_FILES] < found[process.MOST_FILES]
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == found[process.MOST_FILES]
+
+    def test_where_the_system_does_not_tell_the_process_is_absent(self, monkeypatch, tmp_path):
+        """The figures alone are the page, as on a system that is not Linux."""
+        monkeypatch.setattr(pages, "ProcessCollector", partial(ProcessCollector, proc=str(tmp_path)))
+        status, _, body = get("/metrics", headers={"Accept": TEXT})
+
+        assert (200, GOLDEN.read_bytes()) == (status, body)
 
     def test_series_of_a_backend_that_left_disappear(self):
         """Each scrape shows the moment, not its past."""

@@ -7,9 +7,9 @@ from typing import Final
 
 import attrs
 
+from tidegauge import process
 from tidegauge.demo.exposition import buckets, created, head, labels, number
 from tidegauge.demo.tally import Distribution
-from tidegauge.vllm import PROCESS_START
 
 COARSE: Final = (0.1, 0.5, 1)
 FINE: Final = (*(0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60),)
@@ -118,15 +118,16 @@ class WebTally:
 
 def process_lines(facts: ProcessFacts) -> Iterator[str]:
     """The `process_*` families."""
-    for name, text, kind, value in (
-        ("process_virtual_memory_bytes", "Virtual memory size in bytes.", "gauge", facts.virtual_bytes),
-        ("process_resident_memory_bytes", "Resident memory size in bytes.", "gauge", facts.resident_bytes),
-        (PROCESS_START, "Start time of the process since unix epoch in seconds.", "gauge", facts.start),
-        ("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", "counter", facts.cpu_seconds),
-        ("process_open_fds", "Number of open file descriptors.", "gauge", facts.open_fds),
-        ("process_max_fds", "Maximum number of open file descriptors.", "gauge", facts.max_fds),
-    ):
-        yield f"{head(name, text, kind)}\n{name} {number(value)}"
+    values = {
+        process.VIRTUAL_MEMORY: facts.virtual_bytes,
+        process.RESIDENT_MEMORY: facts.resident_bytes,
+        process.START_TIME: facts.start,
+        process.CPU: facts.cpu_seconds,
+        process.OPEN_FILES: facts.open_fds,
+        process.MOST_FILES: facts.max_fds,
+    }
+    for series, value in values.items():
+        yield f"{head(series.name, series.help, series.kind)}\n{series.name} {number(value)}"
 
 
 def python_lines() -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 import tidegauge
@@ -53,9 +53,13 @@ async def _broken_bodies(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 def build(exporter: Exporter, events: EventsHandler, pages: Mapping[str, str] = _NONE) -> web.Application:
-    """The application: `/metrics` with content negotiation, health, events, report, and the runbook *pages*."""
+    """The application: `/metrics` with content negotiation, health, events, report, and the runbook *pages*.
+
+    After the figures, `/metrics` has what the system tells of this process: nothing where there is no /proc.
+    """
     registry = CollectorRegistry()
     registry.register(FiguresCollector(exporter.figures))
+    registry.register(ProcessCollector(registry=None))
 
     async def healthy(_: web.Request) -> web.Response:
         return web.Response(text="healthy\n")
