@@ -1,4 +1,4 @@
-"""What TypeScript says of boards that are written down as values of Grafana's own types."""
+"""What TypeScript says of boards that are written down as values of Grafana's own types, those of each Grafana."""
 
 import json
 import re
@@ -7,27 +7,40 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests import typescript
 from tests.boards import panels_of
 
-COMPLAINT = re.compile(r"^(?P<file>[\w-]+)\.ts\((?P<line>\d+),\d+\): error \w+: (?P<text>.*)$")
+Boards: TypeAlias = Mapping[str, Mapping[str, Any]]
+COMPLAINT = re.compile(r"^(?P<grafana>[\w.-]+)/(?P<file>[\w-]+)\.ts\((?P<line>\d+),\d+\): error \w+: (?P<text>.*)$")
 
 
-def complaints(boards: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What is wrong with each board: a line per fault, which names the panel. Skips without the compiler."""
+def complaints(boards: Mapping[str, Boards]) -> dict[str, dict[str, list[str]]]:
+    """What is wrong with each board in each Grafana: a line per fault, which names the panel.
+
+    The boards go by Grafana, one of `typescript.GRAFANAS`, and by name. Skips without the compiler.
+    """
     compiler = typescript.compiler()
     with tempfile.TemporaryDirectory(dir=typescript.INSTALLED) as name:
         folder = Path(name)
-        for source in ("grafana.ts", "tsconfig.json"):
-            shutil.copy(typescript.SOURCES / source, folder)
-        for key, board in boards.items():
-            (folder / f"{key}.ts").write_text("\n".join(_lines(board)) + "\n", encoding="utf-8")
+        shutil.copy(typescript.SOURCES / "tsconfig.json", folder)
+        for grafana, its in boards.items():
+            _lay_out(folder / grafana, its)
         done = subprocess.run(
             [compiler, "-p", "."], cwd=folder, capture_output=True, text=True, check=False, timeout=200
         )
         return _told(done, folder, boards)
+
+
+def _lay_out(folder: Path, boards: Boards) -> None:
+    """Boards where `@grafana/schema` is what one Grafana publishes: its own types import each other by that name."""
+    package = folder / "node_modules" / "@grafana" / "schema"
+    package.parent.mkdir(parents=True)
+    package.symlink_to(typescript.INSTALLED / "node_modules" / folder.name)
+    shutil.copy(typescript.SOURCES / "grafana.ts", folder)
+    for name, board in boards.items():
+        (folder / f"{name}.ts").write_text("\n".join(_lines(board)) + "\n", encoding="utf-8")
 
 
 def _lines(board: Mapping[str, Any]) -> Iterator[str]:
@@ -41,17 +54,19 @@ def _lines(board: Mapping[str, Any]) -> Iterator[str]:
         yield f"export const p{number}: Panels[{kind}] = {json.dumps(panel)}; // {json.dumps(panel['title'])}"
 
 
-def _told(done: Any, folder: Path, boards: Mapping[str, Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {key: [] for key in boards}
+def _told(done: Any, folder: Path, boards: Mapping[str, Boards]) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {grafana: {name: [] for name in its} for grafana, its in boards.items()}
     for line in done.stdout.splitlines():
         told = COMPLAINT.match(line)
         if told is None:
             # The rest of a complaint is set in.
             assert line.startswith(" "), done.stdout[:2000]
             continue
-        assert told["file"] in found, line
-        at = (folder / f"{told['file']}.ts").read_text().splitlines()[int(told["line"]) - 1]
+        grafana, name = told["grafana"], told["file"]
+        assert name in found[grafana], line
+        at = (folder / grafana / f"{name}.ts").read_text().splitlines()[int(told["line"]) - 1]
         title = at.rpartition(" // ")[2] if " // " in at else "the board"
-        found[told["file"]].append(f"{title}: {told['text']}")
-    assert (done.returncode == 0) == (not any(found.values())), done.stdout + done.stderr
+        found[grafana][name].append(f"{title}: {told['text']}")
+    anything = any(lines for its in found.values() for lines in its.values())
+    assert (done.returncode == 0) == (not anything), done.stdout + done.stderr
     return found

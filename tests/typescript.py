@@ -1,9 +1,10 @@
-"""Grafana's own types and the TypeScript compiler: found in one place, missed for one reason.
+"""The types of each Grafana and the TypeScript compiler: found in one place, missed for one reason.
 
 stack/types.sh installs them with npm. Where there is no npm, the tests that need them are skipped, each with the
 command that brings them, and the summary of the run says so.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests" / "types"
 INSTALLED = ROOT / "build" / "types"
+GRAFANAS = tuple(
+    name
+    for name in json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    if name.startswith("grafana-")
+)
+"""The packages with a Grafana's types, the oldest Grafana first."""
 COMPILER = INSTALLED / "node_modules" / ".bin" / "tsc"
 MISSING = (
     "BOARDS NOT CHECKED AGAINST GRAFANA'S TYPES: nothing in build/types; run `bash stack/types.sh` with npm on PATH"
