@@ -1,18 +1,29 @@
 """One fleet's load as its servers show it: barriers in figures and reports, arrivals, burstiness, what is kept."""
 
 import json
+import random
 from pathlib import Path
 from statistics import median
 
+import attrs
 import pytest
-from barrier_readings import polls
+from barrier_readings import polls, resampled
 from test_barrier_fixtures import barriers, calls, read
 
 from tests.builders import clipped
 from tidegauge import cli
 from tidegauge.derive.barriers import InferredBarrier, infer
 from tidegauge.derive.ceiling import Order, order
-from tidegauge.derive.inference import KEPT, LATEST, LONGEST_BURSTS, FleetInference, plateau_of
+from tidegauge.derive.inference import (
+    FEW,
+    KEPT,
+    LATEST,
+    LONGEST_BURSTS,
+    FleetInference,
+    Grounds,
+    grounds_of,
+    plateau_of,
+)
 from tidegauge.derive.moves import Reading
 from tidegauge.derive.settings import Settings
 from tidegauge.report import replay
@@ -40,7 +51,7 @@ def fed(readings, *, window=900.0, interval=1.0, largest=None, finish=True):
 
 
 def barrier(fan_out, plateau=None, at=0.0):
-    return InferredBarrier(at, 2.0, fan_out, plateau)
+    return InferredBarrier(at, 2.0, fan_out, fan_out, 0.0, plateau)
 
 
 class TestCaptures:
@@ -193,6 +204,74 @@ class TestWindow:
         inference._take([barrier(3)] * (KEPT + 5))
 
         assert KEPT == len(inference._barriers)
+
+
+class TestGrounds:
+    """What an inferred fan-out rests on, and whether it may be that of several barriers."""
+
+    def merged(self, fan_out, peak):
+        return attrs.evolve(barrier(fan_out), peak=peak, replaced=1.0)
+
+    @pytest.mark.parametrize("length", [1.6, 2.0, 3.0, 6.0])
+    def test_every_barrier_that_is_several_may_be(self, length):
+        """Calls as long as each other, every other pause a tenth of a poll: two barriers are often seen as one.
+
+        Each such one is told, and of the others hardly any, so that the doubt means something.
+        """
+        wrong, right = [], []
+        for seed in range(12):
+            rng, at, truth = random.Random(seed), 10.0, []
+            sent = {"a": [], "b": []}
+            for _ in range(12):
+                ends = [at + length * rng.uniform(0.95, 1.05) for _ in range(rng.randint(20, 32))]
+                for number, end in enumerate(ends):
+                    sent["ab"[number % 2]].append((at, end))
+                truth.append((at, len(ends)))
+                at = max(ends) + rng.choice((0.1, 1.5))
+            found, _ = infer(resampled(sent, 1.0, {"a": rng.random(), "b": rng.random()}))
+            for one in found:
+                near = max(fan_out for opened, fan_out in truth if abs(opened - one.opened_at) <= 1.5)
+                (wrong if one.fan_out > near else right).append(one.maybe_merged)
+
+        assert min(len(wrong), len(right)) > 15
+        assert all(wrong)
+        assert sum(right) < 0.1 * len(right)
+
+    def test_real_barriers_that_merged(self):
+        """Under a ceiling of 4 a backend two were seen as one; without one the largest of 40 is certain."""
+        capped, free = replayed("capped").inferred, replayed("uncapped").inferred
+        largest = max(fan_out for _, fan_out in barriers("capped"))
+
+        assert max(one.fan_out for one in capped.barriers) > largest
+        assert (False, True, 8) == (
+            capped.grounds.few,
+            capped.grounds.largest_maybe_merged,
+            capped.grounds.largest_in_flight,
+        )
+        assert (False, False) == (free.grounds.few, free.grounds.largest_maybe_merged)
+        assert free.grounds.maybe_merged < len(free.barriers) / 2
+
+    def test_barrier_whose_calls_were_all_in_flight_at_once_is_one(self):
+        """And so is one whose calls came and went between two polls, none in place of another."""
+        assert not self.merged(20, 20).maybe_merged
+        assert self.merged(20, 19).maybe_merged
+        assert not attrs.evolve(barrier(20), peak=3.0).maybe_merged
+
+    def test_the_largest_is_certain_if_one_as_large_is(self):
+        """The doubt about the other one does not matter; about how many there is doubt is told."""
+        settled = Grounds(few=True, maybe_merged=2, largest_maybe_merged=False, largest_in_flight=57)
+        open_one = Grounds(few=True, maybe_merged=1, largest_maybe_merged=True, largest_in_flight=16)
+
+        assert settled == grounds_of([self.merged(57, 16), barrier(57), self.merged(3, 2)])
+        assert open_one == grounds_of([self.merged(57, 16), barrier(32)])
+
+    def test_few_are_fewer_than_it_takes_to_tell_the_p90_from_the_largest(self):
+        """Of none nothing is said."""
+        for number in (FEW - 1, FEW):
+            ranked = order(range(number))
+            assert (ranked.p90 == ranked.max) is grounds_of([barrier(3)] * number).few
+        assert None is grounds_of([])
+        assert None is fed([]).snapshot(0.0).grounds
 
 
 class TestArrivals:

@@ -84,12 +84,12 @@ class TestVerdicts:
         inferred.finish()
         idle = lifetime("a", page({}, values={"num_requests_running": 0.0}))
         moment = figures(idle, inferred=[inferred.snapshot(2000.0)])
-        said, table = "\n".join(self.sentences(moment)), shown(document(moment))
+        said, table = "\n".join(self.sentences(moment)), " ".join(shown(document(moment)).split())
 
         assert "The caller's ceiling, observed as a plateau, of 8 clips: fan-out, as inferred, reaches 21" in said
         assert "the median barrier takes 3 waves" in said
         assert "No caller reports its waits: waiting before vLLM is unmeasured, not zero." in said
-        assert "6 barriers (inferred), fan-out median 21, max 21" in table
+        assert "6 barriers (inferred, few), fan-out median 21, max 21 (may be several barriers)" in table
         assert "observed" in table
 
     def test_fleet_of_which_nobody_answers_is_said(self):
@@ -201,6 +201,46 @@ class TestHonestVerdicts:
 
         assert "a did not answer every poll (connection 51)" in said
         assert "a restarted 1 time." in said
+
+    def inferred(self, **grounds):
+        order = {"median": 29.0, "p90": 57, "max": 57}
+        barriers = {"source": "inferred", "count": 4, "fan_out": order, "waves": {}, "clipped_ratio": {}}
+        calm = {"few": False, "maybe_merged": 0, "largest_maybe_merged": False, "largest_in_flight": 57}
+        return {"barriers": [barriers], "inference": {"grounds": {**calm, **grounds}}}
+
+    def test_fan_out_of_few_barriers_is_told(self):
+        """And nothing is said of one that rests on enough."""
+        few = "Fan-out rests on 4 inferred barriers only: watch longer before acting on it."
+
+        assert few in self.said(self.inferred(few=True), self.backend())
+        assert "inferred" not in self.said(self.inferred(), self.backend())
+
+    @pytest.mark.parametrize(
+        ("largest", "told"),
+        [
+            (True, "The largest, 57, is one of them: at most 16 of its calls were seen in flight at once."),
+            (False, "The largest, 57, is none of them."),
+        ],
+    )
+    def test_fan_out_that_may_be_of_several_barriers_is_told(self, largest, told):
+        """Before a ceiling is held against it."""
+        doubt = {"maybe_merged": 3, "largest_maybe_merged": largest, "largest_in_flight": 16}
+        ceiling = {"ceiling": "client", "value": 48, "source": "config", "state": "clips"}
+        bound = {"value": 57, "source": "inferred"}
+        fleet = {**self.inferred(**doubt), "ceilings": [ceiling], "natural_bound": bound}
+        said = self.said(fleet, self.backend())
+
+        assert (
+            "3 of 4 inferred barriers may each be several seen as one: calls came in place of finished ones, though"
+            f" under a caller's ceiling they do so too (docs/barriers.md). {told}\nThe caller's ceiling of 48 clips"
+        ) in said
+
+    def test_reported_fan_out_is_not_doubted(self):
+        """What the servers show beside it does not matter then."""
+        fleet = self.inferred(few=True, maybe_merged=3, largest_maybe_merged=True)
+        exact = fleet["barriers"][0] | {"source": "reported"}
+
+        assert "inferred" not in self.said(fleet | {"barriers": [exact, *fleet["barriers"]]}, self.backend())
 
     def test_small_skew_names_nobody_as_the_odd_one_out(self):
         """Of many like servers one is always the slowest."""

@@ -38,13 +38,16 @@ HELD: Final = 256
 class InferredBarrier:
     """A barrier as the servers saw it: unix seconds, each time right to one poll interval.
 
-    `fan_out` counts calls over all backends. `plateau` is the caller's ceiling as observed, None where the barrier did
-    not run into one; `departed` of its calls (or of those before them) left without finishing.
+    `fan_out` counts calls over all backends; at most `peak` were in flight at once, and `replaced` of them came in
+    place of completed ones. `plateau` is the caller's ceiling as observed, None where the barrier did not run into one;
+    `departed` of its calls (or of those before them) left without finishing.
     """
 
     opened_at: float
     seconds: float
     fan_out: int
+    peak: float
+    replaced: float
     plateau: float | None = None
     departed: int = 0
 
@@ -52,6 +55,15 @@ class InferredBarrier:
     def clipped(self) -> bool:
         """Whether the caller's limiter held calls back."""
         return self.plateau is not None
+
+    @property
+    def maybe_merged(self) -> bool:
+        """Whether it may be several seen as one.
+
+        Those show more calls than were ever in flight at once, some of them in place of completed ones. So does one
+        barrier whose caller held calls back: the servers alone cannot tell the two apart.
+        """
+        return self.replaced > 0 and self.fan_out > self.peak
 
 
 @attrs.frozen
@@ -209,7 +221,9 @@ class BarrierTracker:
             return self._hold(None, None)
         plateau = self._ceilings.close(segment)
         seconds = max(at - segment.opened_at, 0.0)
-        barrier = InferredBarrier(segment.opened_at, seconds, fan_out, plateau, round(segment.departed))
+        barrier = InferredBarrier(
+            segment.opened_at, seconds, fan_out, segment.peak, segment.replaced, plateau, round(segment.departed)
+        )
         reason = "blurred" if segment.blurred else "steady" if episode.steady else None
         return self._hold(barrier if reason is None else None, reason)
 

@@ -17,21 +17,49 @@ from tidegauge.model import Barrier
 KEPT: Final = 50_000
 LATEST: Final = 10
 """Barriers that tell the ceiling in force."""
+FEW: Final = 10
+"""Barriers below which their p90 is the largest of them: nothing is known of how often it is reached."""
 LONGEST_BURSTS: Final = 86_400.0
 """Seconds of arrivals that are kept for burstiness at most, whatever the window."""
+
+
+@attrs.frozen
+class Grounds:
+    """What the fan-out of the window's inferred barriers rests on.
+
+    `few` says that they are fewer than FEW. `maybe_merged` of them may be several seen as one; `largest_maybe_merged`
+    says so of the largest, of whose calls at most `largest_in_flight` were seen at once.
+    """
+
+    few: bool
+    maybe_merged: int
+    largest_maybe_merged: bool
+    largest_in_flight: int
+
+
+def grounds_of(barriers: Sequence[InferredBarrier]) -> Grounds | None:
+    """What *barriers* tell of how sure their fan-out is, None for none."""
+    if not barriers:
+        return None
+    # Of two that are as large, one that is sure to be a single barrier settles it.
+    largest = max(barriers, key=lambda one: (one.fan_out, not one.maybe_merged))
+    merged = sum(one.maybe_merged for one in barriers)
+    return Grounds(len(barriers) < FEW, merged, largest.maybe_merged, round(largest.peak))
 
 
 @attrs.frozen
 class Inferred:
     """A fleet at one moment.
 
-    `barriers` are those of the window, oldest first, each with the plateau it ran into as its client ceiling;
-    `plateau` is the ceiling in force as observed (see `plateau_of`), `largest` the largest fan-out ever; `arrivals`
-    and `departed` count requests by backend since the start.
+    `barriers` are those of the window, oldest first, each with the plateau it ran into as its client ceiling, and
+    `grounds` what their fan-out rests on, None without one; `plateau` is the ceiling in force as observed (see
+    `plateau_of`), `largest` the largest fan-out ever; `arrivals` and `departed` count requests by backend since the
+    start.
     """
 
     fleet: str
     barriers: tuple[Barrier, ...]
+    grounds: Grounds | None
     barriers_total: int
     largest: int | None
     plateau: float | None
@@ -83,6 +111,7 @@ class FleetInference:
         return Inferred(
             fleet=self.fleet,
             barriers=tuple(_barrier(barrier) for barrier in self._barriers),
+            grounds=grounds_of(self._barriers),
             barriers_total=self._total,
             largest=self.largest,
             plateau=plateau_of(self._barriers),

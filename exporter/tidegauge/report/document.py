@@ -151,8 +151,19 @@ def _barriers(one: BarrierFigures) -> Document:
 def _inference(inferred: Inferred | None) -> Document | None:
     if inferred is None:
         return None
-    found = inferred.confidence
-    return {"sure": found.sure, "counts": dict(found.counts)}
+    found, grounds = inferred.confidence, inferred.grounds
+    return {
+        "sure": found.sure,
+        "counts": dict(found.counts),
+        "grounds": {
+            "few": grounds.few,
+            "maybe_merged": grounds.maybe_merged,
+            "largest_maybe_merged": grounds.largest_maybe_merged,
+            "largest_in_flight": grounds.largest_in_flight,
+        }
+        if grounds
+        else None,
+    }
 
 
 def _order(order: Order | None) -> Document | None:

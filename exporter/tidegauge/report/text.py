@@ -12,7 +12,15 @@ from rich.text import Text
 from tidegauge.catalogue.labels import SERVER_STAGES
 from tidegauge.derive.stages import ENGINE_STAGES
 from tidegauge.report.document import Document
-from tidegauge.report.verdicts import best_barriers, covered, of_no_fleet, some_wait, verdicts, without_fleet
+from tidegauge.report.verdicts import (
+    best_barriers,
+    covered,
+    grounds_of,
+    of_no_fleet,
+    some_wait,
+    verdicts,
+    without_fleet,
+)
 
 _UNKNOWN: Final = "unknown"
 
@@ -148,11 +156,12 @@ def _barriers(fleet: Document) -> Table:
     barriers = best_barriers(fleet)
     title = "barriers and ceilings"
     if barriers is not None:
-        order = barriers["fan_out"]
+        order, grounds = barriers["fan_out"], grounds_of(fleet) or {}
+        source = barriers["source"] + (", few" if grounds.get("few") else "")
         title += (
-            f": {barriers['count']} barriers ({barriers['source']}), fan-out median {order['median']:g},"
-            f" max {order['max']:.0f}"
+            f": {barriers['count']} barriers ({source}), fan-out median {order['median']:g}, max {order['max']:.0f}"
         )
+        title += " (may be several barriers)" if grounds.get("largest_maybe_merged") else ""
     headings = ("ceiling", "value", "from", "natural bound", "state", "waves median", "waves max", "clipped")
     table = _table(title, headings, {"ceiling", "from", "state"})
     for one in fleet["ceilings"]:

@@ -27,6 +27,7 @@ def verdicts(report: Document, fleet: Document) -> list[str]:
         *_down(backends),
         *_stages(fleet),
         *_splits(fleet, backends, thresholds),
+        *_inferred(fleet),
         *_ceilings(fleet, backends),
         *_waiting(backends),
         *_skew(fleet, thresholds),
@@ -127,6 +128,35 @@ def _split(queue: Document, whole: str, thresholds: Document) -> str:
     return (
         f" but costs little: {late}. Waiting is {impact:.1%} of {whole}, under {least:g}%: not the first thing to mend."
     )
+
+
+def _inferred(fleet: Document) -> Iterator[str]:
+    """How far an inferred fan-out can be trusted, before anything is made of it."""
+    barriers, grounds = best_barriers(fleet), grounds_of(fleet)
+    if barriers is None or grounds is None:
+        return
+    count, largest = _count(barriers["count"], "inferred barrier"), f"The largest, {barriers['fan_out']['max']:.0f},"
+    if grounds["few"]:
+        yield f"Fan-out rests on {count} only: watch longer before acting on it."
+    if grounds["maybe_merged"]:
+        seen = (
+            f"is one of them: at most {grounds['largest_in_flight']} of its calls were seen in flight at once"
+            if grounds["largest_maybe_merged"]
+            else "is none of them"
+        )
+        yield (
+            f"{grounds['maybe_merged']} of {count} may each be several seen as one: calls came in place of finished"
+            f" ones, though under a caller's ceiling they do so too (docs/barriers.md). {largest} {seen}."
+        )
+
+
+def grounds_of(fleet: Document) -> Document | None:
+    """What the fan-out rests on where it is inferred; None where it is exact, or not known."""
+    barriers = best_barriers(fleet)
+    if barriers is None or barriers["source"] != "inferred":
+        return None
+    grounds: Document | None = fleet["inference"]["grounds"]
+    return grounds
 
 
 def _ceilings(fleet: Document, backends: list[Document]) -> Iterator[str]:
