@@ -18,7 +18,7 @@ IMPURE = frozenset(
 )
 MAY_KNOW = {
     # room: the rooms that it may import from; itself is understood
-    "arguments": set(),
+    "arguments": {"catalogue"},
     "catalogue": set(),
     "process": {"catalogue"},
     "vllm": {"process"},
