@@ -5,7 +5,7 @@ from string import ascii_uppercase
 from typing import Final, Literal
 
 from dashboards.absent import NOTHING
-from dashboards.fields import KNOWN, NEUTRAL, Column, Json, Panel, Query, column_override, override, steps
+from dashboards.fields import KNOWN, NEUTRAL, Column, Json, Panel, Query, column_override, fixed, override, steps
 from dashboards.panels import panel, targets
 from tidegauge.catalogue import labels as lb
 
@@ -136,14 +136,16 @@ def timeline(  # noqa: PLR0913  # a panel has this many independent properties
     unit: str = "none",
     no_value: str = NOTHING,
 ) -> Panel:
-    """One bar per series whose colour and text say the state that its number stands for."""
+    """One bar per series whose colour and text say the state that its number stands for.
+
+    Colours by thresholds would have Grafana draw the threshold that a number is past, and leave the mappings out.
+    """
     defaults = {
         "unit": unit,
         "noValue": no_value,
         "mappings": list(mappings),
-        "color": {"mode": "thresholds"},
-        "thresholds": steps((None, NEUTRAL)),
-        "custom": {"lineWidth": 0, "fillOpacity": 80, "spanNulls": False},
+        "color": fixed(NEUTRAL),
+        "custom": {"lineWidth": 0, "fillOpacity": 80},
     }
     options = {
         "mergeValues": True,

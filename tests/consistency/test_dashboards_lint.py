@@ -187,6 +187,14 @@ class TestPanels:
 
         assert set(named) <= PALETTE | {fields.PLAIN, fields.TEXT}
 
+    @pytest.mark.parametrize("panel", [one for one in PANELS if one.values[0]["type"] == "state-timeline"])
+    def test_a_timeline_shows_states(self, panel):
+        """Where colours come from thresholds, Grafana merges numbers by threshold and shows that, not their states."""
+        defaults = panel["fieldConfig"]["defaults"]
+
+        assert defaults["mappings"]
+        assert defaults["color"]["mode"] == "fixed"
+
 
 class TestBoards:
     @pytest.mark.parametrize("board", BOARDS)

@@ -64,13 +64,10 @@ type PanelOf<Type extends string, Options, Custom> = Omit<
   transformations: Transformation[];
 };
 
-// The panel reads it, its published type leaves it out.
-type StateTimeline = statetimeline.FieldConfig & Pick<timeseries.FieldConfig, 'spanNulls'>;
-
 export interface Panels {
   heatmap: PanelOf<'heatmap', heatmap.Options, heatmap.FieldConfig>;
   stat: PanelOf<'stat', stat.Options, {}>;
-  'state-timeline': PanelOf<'state-timeline', statetimeline.Options, StateTimeline>;
+  'state-timeline': PanelOf<'state-timeline', statetimeline.Options, statetimeline.FieldConfig>;
   table: PanelOf<'table', table.Options, table.FieldConfig>;
   text: PanelOf<'text', text.Options, {}>;
   timeseries: PanelOf<'timeseries', timeseries.Options, timeseries.FieldConfig>;
