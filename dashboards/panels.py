@@ -17,7 +17,8 @@ from grafanalib._gen import DashboardEncoder
 from dashboards.cleaning import clean
 from dashboards.fields import Json, Query
 
-SCHEMA_VERSION: Final = 41
+SCHEMA_VERSION: Final = 39
+"""That of Grafana 10.4, the oldest that is to read the boards; a newer one migrates what is older."""
 COLUMNS: Final = 24
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 TAG: Final = "tidegauge"

@@ -13,12 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests" / "types"
 INSTALLED = ROOT / "build" / "types"
-GRAFANAS = tuple(
-    name
-    for name in json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]
+GRAFANAS = {
+    name: wanted.rpartition("@")[2]
+    for name, wanted in json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"].items()
     if name.startswith("grafana-")
-)
-"""The packages with a Grafana's types, the oldest Grafana first."""
+}
+"""The packages with a Grafana's types and their versions, the oldest Grafana first."""
 COMPILER = INSTALLED / "node_modules" / ".bin" / "tsc"
 MISSING = (
     "BOARDS NOT CHECKED AGAINST GRAFANA'S TYPES: nothing in build/types; run `bash stack/types.sh` with npm on PATH"

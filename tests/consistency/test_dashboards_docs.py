@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import typescript
 from tidegauge.arguments import parser
 from tidegauge.catalogue import places
 from tidegauge.grafana import boards
@@ -34,6 +35,14 @@ def options(*command):
 def test_a_variable_is_explained(name):
     """By its name and its label, as a user sees it."""
     assert f"| `{name}` | {VARIABLES[name]} |" in PAGE
+
+
+def test_the_grafanas_are_those_that_boards_are_held_to():
+    """The oldest, the newest, and which release of each."""
+    oldest, newest = (name.removeprefix("grafana-") for name in typescript.GRAFANAS)
+
+    assert f"Grafana {oldest} to {newest} " in PAGE
+    assert " and ".join(f"those of {version}" for version in typescript.GRAFANAS.values()) in PAGE
 
 
 @pytest.mark.parametrize("command", ["push", "render"])
