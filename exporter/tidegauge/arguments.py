@@ -58,6 +58,7 @@ def _report(add: _Add) -> None:
     report.add_argument(
         "--for", dest="seconds", type=_seconds, default=0.0, metavar="SECONDS", help="watch servers so long"
     )
+    report.add_argument("--config", metavar="FILE", help="thresholds and the like of one's own, YAML (docs/report.md)")
     report.add_argument("--json", action="store_true", help="the report as JSON")
     report.set_defaults(command=REPORT)
 

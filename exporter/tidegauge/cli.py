@@ -14,7 +14,7 @@ from typing import Final
 
 from rich.console import Console
 
-from tidegauge import app, config, rules, signals
+from tidegauge import app, config, exporter, rules, signals
 from tidegauge.arguments import BOARDS, CHECK, PUSH, RECORD, RENDER, REPORT, SERVE, parser
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
@@ -109,7 +109,9 @@ def _report(arguments: argparse.Namespace) -> int:
         names = [one.name for one in config.for_urls(arguments.backend, named=True).backends]
         if unknown := fleets.keys() - set(names):
             raise UsageError(f"--fleet: no backend is named {min(unknown)} ({', '.join(names)})")
-        answer = document(asyncio.run(live.from_backends(arguments.backend, arguments.seconds, fleets)))
+        settings, prefixes = _judging(arguments)
+        figures = live.from_backends(arguments.backend, arguments.seconds, fleets, settings, prefixes)
+        answer = document(asyncio.run(figures))
     else:
         return _from_exporter(arguments)
     _print(answer, as_json=arguments.json)
@@ -144,6 +146,7 @@ def _refuse_unasked(arguments: argparse.Namespace) -> None:
         ("--log", arguments.log, "--capture", arguments.capture),
         ("--for", arguments.seconds, "--backend", arguments.backend),
         ("--fleet", arguments.fleet, "--capture or --backend", not arguments.exporter),
+        ("--config", arguments.config, "--capture or --backend", not arguments.exporter),
     ):
         if given and not fits:
             msg = f"{option} goes with {source} only"
@@ -169,7 +172,18 @@ def _replayed(arguments: argparse.Namespace) -> Figures:
     if unknown:
         msg = f"--fleet: no capture is named {min(unknown)} ({', '.join(paths)})"
         raise UsageError(msg)
-    return replay.replay(replay.load(paths, logs, fleets, "captures"), Settings())
+    settings, prefixes = _judging(arguments)
+    return replay.replay(replay.load(paths, logs, fleets, "captures"), settings, prefixes)
+
+
+def _judging(arguments: argparse.Namespace) -> tuple[Settings, tuple[str, ...]]:
+    """What figures are judged by and how vLLM's names may begin, by the file of `--config`, else by default.
+
+    The command line says what is reported and how long, so what the file says of that is left out.
+    """
+    empty = config.Config(backends=())
+    loaded = config.load_file(arguments.config, {}, bare=True) if arguments.config else empty
+    return exporter.settings(loaded), exporter.prefixes(loaded)
 
 
 def _print(answer: Document, *, as_json: bool) -> None:

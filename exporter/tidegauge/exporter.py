@@ -52,7 +52,7 @@ class Exporter:
         self._callers = _callers(config)
         self._rates = _rates(config)
         states = [_state(one, config, now) for one in config.backends]
-        self.watch = Watch(states, settings(config), _intervals(config), self._callers, _prefixes(config))
+        self.watch = Watch(states, settings(config), _intervals(config), self._callers, prefixes(config))
         kept, problem = store.taken_up(_state_file(config))
         self._complaints.tell(_STATE_FILE, problem)
         self._offer(kept, self.watch.states)
@@ -89,7 +89,7 @@ class Exporter:
             for one in config.backends
         }
         self._keep_callers(before, config)
-        self.watch.follow([*states.values()], settings(config), _intervals(config), self._callers, _prefixes(config))
+        self.watch.follow([*states.values()], settings(config), _intervals(config), self._callers, prefixes(config))
         self._offer(stored.under(kept), {name: state for name, state in states.items() if name not in kept_on})
         self._loading = Loading(succeeded=True, at=now)
         self._apply()
@@ -286,6 +286,7 @@ def _address(at: cf.Listen) -> str:
     return f"{at.host}:{at.port}"
 
 
-def _prefixes(config: cf.Config) -> tuple[str, ...]:
+def prefixes(config: cf.Config) -> tuple[str, ...]:
+    """How the names of vLLM's metrics may begin by *config*."""
     extra = () if config.metric_prefix is None else (config.metric_prefix,)
     return (*vllm.PREFIXES, *extra)

@@ -179,6 +179,10 @@ class TestArguments:
         [
             (("report", "--backend", "http://127.0.0.1:1", "--log", "a=b"), "--log goes with --capture only"),
             (("report", "--exporter", "http://127.0.0.1:1", "--fleet", "a=b"), "--fleet goes with"),
+            (
+                ("report", "--exporter", "http://127.0.0.1:1", "--config", "a"),
+                "--config goes with --capture or --backend",
+            ),
             (("report", "--backend", "http://127.0.0.1:1", "--fleet", "a=b"), "no backend is named b (127.0.0.1:1)"),
             (("report", "--exporter", ""), "expected a URL"),
             (("report", "--exporter", "nonsense"), "expected a URL"),

@@ -1,6 +1,7 @@
 """Every threshold decides as it is configured: on either side of each, in the JSON and in the text, on every path."""
 
 import asyncio
+import json
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from tests.builders import exposition, requests
 from tests.recordings import report as replayed
 from tests.recordings import shown, write
 from tests.unit.little_servers import ManualClock, serving
-from tidegauge import config, vllm
+from tidegauge import cli, config, vllm
 from tidegauge.app import Exporter
 from tidegauge.catalogue import THRESHOLDS
 from tidegauge.catalogue.thresholds import DEFAULTS
@@ -171,6 +172,73 @@ def by_servers(settings):
             return await live.from_backends([first, second], 0.0, {}, settings)
 
     return document(asyncio.run(run()))
+
+
+FILE = "thresholds: {skew: 2.3}\ncallers: {roster: {agents: 40}, ceilings: {agents: 28}}\nmetric_prefix: 'own:'\n"
+
+
+class TestConfigFile:
+    """`tidegauge report --config FILE`: judged by what an exporter with that file would judge by."""
+
+    def report(self, capsys, *argv):
+        code = cli.main(["report", "--json", *map(str, argv)])
+        printed = capsys.readouterr()
+        assert (0, "") == (code, printed.err)
+        return json.loads(printed.out)
+
+    def captured(self, folder):
+        """Barriers of two servers, one of which has metrics of its own prefix."""
+        paths = {
+            "slow": write(folder, "slow", slow(finished=False, info=False), *[slow(info=False)] * 3),
+            "quick": write(folder, "quick", *(page.replace("vllm:", "own:") for page in (quick(finished=0), quick()))),
+        }
+        return ["--fleet", "agents=slow,quick", *(f"--capture={name}={path}" for name, path in paths.items())]
+
+    def test_captures_are_judged_by_the_file(self, tmp_path, capsys):
+        """Its thresholds, ceilings and prefix; what it does not name has its default; no backend need be in it."""
+        (tmp_path / "own.yml").write_text(FILE)
+        found = self.report(capsys, *self.captured(tmp_path), "--config", tmp_path / "own.yml")
+        (fleet,) = found["fleets"]
+
+        assert DEFAULTS | {"skew": 2.3} == found["thresholds"]
+        assert 2.24 == pytest.approx(fleet["skew"]["ratio"], abs=0.01)
+        assert re.search(EVEN, told(found))
+        assert {"ceiling": "client", "value": 28.0, "source": "config", "state": "unmeasured"} in fleet["ceilings"]
+        assert {"value": 40.0, "source": "config"} == fleet["natural_bound"]
+
+    def test_servers_are_judged_by_the_file(self, tmp_path, capsys):
+        """Of an exporter's whole file, which names other servers, how they are polled and what is kept of them."""
+        (tmp_path / "own.yml").write_text(FILE + "backends: [{url: 'http://127.0.0.1:1'}]\nwindow: 2s\n")
+
+        async def answer(request):
+            body = slow(info=False).replace("vllm:", "own:")
+            return web.Response(text=body) if request.path == "/metrics" else web.Response(status=404)
+
+        async def run():
+            async with serving(answer) as url:
+                arguments = ("--backend", f"a={url}", "--config", tmp_path / "own.yml")
+                return await asyncio.to_thread(self.report, capsys, *arguments)
+
+        found = asyncio.run(run())
+
+        assert (DEFAULTS | {"skew": 2.3}, ["a"]) == (found["thresholds"], [one["name"] for one in found["backends"]])
+        assert 37 == found["fleets"][0]["stages"]["requests"]
+
+    def test_a_wrong_file_is_refused_as_by_the_exporter(self, tmp_path, capsys):
+        """One validation: the same message, the same exit code, and no report."""
+        file = tmp_path / "own.yml"
+        file.write_text("backends: [{url: 'http://127.0.0.1:1'}]\nthresholds: {skw: 2}\n")
+        expected = f"tidegauge: {file}:2: thresholds.skw: unknown key; did you mean `skew`?\n"
+        for command in (["check"], ["serve"], ["report", *self.captured(tmp_path)]):
+            assert 2 == cli.main([*command, "--config", str(file)])
+            assert ("", expected) == capsys.readouterr()
+
+    def test_an_exporter_needs_backends_still(self, tmp_path, capsys):
+        """Only a report is told of what it is by the command line."""
+        (tmp_path / "own.yml").write_text(FILE)
+
+        assert 2 == cli.main(["check", "--config", str(tmp_path / "own.yml")])
+        assert "backends: missing" in capsys.readouterr().err
 
 
 class TestEveryPath:

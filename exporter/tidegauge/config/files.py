@@ -12,13 +12,13 @@ from tidegauge.sources import regular
 _LONGEST: Final = 1024 * 1024
 
 
-def load_file(path: str, env: Mapping[str, str]) -> Config:
+def load_file(path: str, env: Mapping[str, str], *, bare: bool = False) -> Config:
     """The configuration of the file at *path*; raises ConfigError for one that cannot be read or used.
 
-    *env* as in `load`.
+    *env* and *bare* as in `load`.
     """
     try:
         content = regular.read_text(Path(path), _LONGEST)
     except regular.UnreadableError as error:
         raise ConfigError(str(error)) from error
-    return load(content, path, env)
+    return load(content, path, env, bare=bare)

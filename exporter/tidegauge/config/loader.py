@@ -127,15 +127,23 @@ _TOP: Final[dict[str, Reader]] = {
 _INHERITED: Final = ("poll_interval", "timeout", "max_page_size")
 
 
-def load(text: str, path: str, env: Mapping[str, str]) -> Config:
+@attrs.frozen
+class _Bare(Config):
+    """A configuration that may be without backends."""
+
+    backends: tuple[Backend, ...] = ()
+
+
+def load(text: str, path: str, env: Mapping[str, str], *, bare: bool = False) -> Config:
     """The configuration of a YAML text that was read from `path`; raises ConfigError at the first mistake.
 
-    `env` may override what differs between machines rather than fleets: TIDEGAUGE_LISTEN and TIDEGAUGE_STATE_FILE.
+    `env` may override what differs between machines rather than fleets: TIDEGAUGE_LISTEN and TIDEGAUGE_STATE_FILE. A
+    *bare* one may be without backends.
     """
     root = parse(text, path)
-    values = given(root, _TOP, Config)
+    values = given(root, _TOP, _Bare if bare else Config)
     inherited: dict[str, Any] = {name: values[name] for name in _INHERITED if name in values}
-    backends = [(at, _backend(at, inherited)) for at in values["backends"]]
+    backends = [(at, _backend(at, inherited)) for at in values.get("backends", ())]
     _check_names(backends)
     config = Config(**values | {"backends": tuple(backend for _, backend in backends)} | dict(_overrides(env)))
     _check_windows(dict(entries(root)).get("window", root), config)

@@ -14,6 +14,7 @@ import aiohttp
 import attrs
 
 from tidegauge import config as cf
+from tidegauge import vllm
 from tidegauge.clock import Clock, SystemClock
 from tidegauge.complaints import Complaints
 from tidegauge.derive.figures import Figures
@@ -56,11 +57,15 @@ async def from_exporter(url: str) -> Document:
 
 
 async def from_backends(
-    urls: Sequence[str], seconds: float, fleets: Mapping[str, str], settings: Settings = _DEFAULTS
+    urls: Sequence[str],
+    seconds: float,
+    fleets: Mapping[str, str],
+    settings: Settings = _DEFAULTS,
+    prefixes: tuple[str, ...] = vllm.PREFIXES,
 ) -> Figures:
     """The figures of servers, each URL or NAME=URL, watched for *seconds*; for 0, of their life from one page each.
 
-    The window is what was watched, whatever *settings* say of it.
+    The window is what was watched, whatever *settings* say of it; vLLM's names begin with one of *prefixes*.
     """
     clock = SystemClock()
     backends = cf.for_urls(urls, named=True).backends
@@ -72,7 +77,7 @@ async def from_backends(
         BackendState(Backend(one.name, fleets.get(one.name, one.fleet)), inf, inf, since, settings.kv_full)
         for one in backends
     ]
-    watch = Watch(states, attrs.evolve(settings, window=inf))
+    watch = Watch(states, attrs.evolve(settings, window=inf), prefixes=prefixes)
     complaints = Complaints(clock, _LOG)
     async with open_session(len(backends)) as session:
 

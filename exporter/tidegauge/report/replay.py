@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from tidegauge import vllm
 from tidegauge.derive.barriers import usual_interval
 from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
@@ -77,18 +78,19 @@ def _startup(path: Path) -> StartupFacts:
     return reader.facts()
 
 
-def replay(recordings: Sequence[Recording], settings: Settings) -> Figures:
-    """The figures over the whole of the recordings.
+def replay(recordings: Sequence[Recording], settings: Settings, prefixes: tuple[str, ...] = vllm.PREFIXES) -> Figures:
+    """The figures over the whole of the recordings, in which vLLM's names begin with one of *prefixes*.
 
     The window is everything between a capture's first and last poll. A capture of one page has no interval: its
     window is the life of the server, from zero. Raises what reading the captures raises.
     """
     # A log tells of its last start, which is that of the process at the end of the capture: where the capture holds a
     # restart, nothing is known of the limits before it.
-    watch, begun = _play(recordings, settings, {one.backend.name for one in recordings})
+    names = {one.backend.name for one in recordings}
+    watch, begun = _play(recordings, settings, prefixes, names)
     restarted = {name for name, state in watch.states.items() if state.restarts}
     if any(one.startup is not None and one.backend.name in restarted for one in recordings):
-        watch, begun = _play(recordings, settings, {one.backend.name for one in recordings} - restarted)
+        watch, begun = _play(recordings, settings, prefixes, names - restarted)
     for one in recordings:
         if one.startup is not None and one.backend.name in restarted:
             watch.states[one.backend.name].startup(one.startup)
@@ -96,12 +98,14 @@ def replay(recordings: Sequence[Recording], settings: Settings) -> Figures:
     return attrs.evolve(watch.figures(max(last, 0.0)), window=max(last - first, 0.0))
 
 
-def _play(recordings: Sequence[Recording], settings: Settings, told: set[str]) -> tuple[Watch, tuple[float, float]]:
+def _play(
+    recordings: Sequence[Recording], settings: Settings, prefixes: tuple[str, ...], told: set[str]
+) -> tuple[Watch, tuple[float, float]]:
     """All polls in order of time, and the times of the first and the last; *told* know their log from the start."""
     begun = [_begin(recording, settings.kv_full) for recording in recordings]
     times = {one.state.backend.name: one.times for one in begun}
     interval = usual_interval(times) if any(len(polls) > 1 for polls in times.values()) else 1.0
-    watch = Watch([one.state for one in begun], attrs.evolve(settings, window=inf), interval)
+    watch = Watch([one.state for one in begun], attrs.evolve(settings, window=inf), interval, prefixes=prefixes)
     for recording in recordings:
         if recording.startup is not None and recording.backend.name in told:
             watch.states[recording.backend.name].startup(recording.startup)
