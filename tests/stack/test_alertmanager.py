@@ -38,6 +38,7 @@ FAILING = {**ON_A, "alertname": "TidegaugeBackendFailing", "instance": "t:10011"
 EXPORTER = {"alertname": "TidegaugeDown", "severity": "warning", "instance": "t:10011", "job": "tidegauge"}
 CLIPS = {"alertname": "VllmCallerCeilingClips", "severity": "warning", "fleet": "f", "ceiling": "client"}
 BURN = {"alertname": "VllmTTFTBudgetBurn", "severity": "critical", "model_name": "m", "sli": "ttft", "window": "1h"}
+EU, US = {"cluster": "eu"}, {"cluster": "us"}
 SLOW_BURN = {**BURN, "severity": "warning", "window": "3d"}
 
 
@@ -142,7 +143,14 @@ def test_pages_go_out_and_resolve_quickly():
 def test_one_subject_is_one_notification():
     """Alerts are grouped by name and by every label that can be a subject."""
     config = yaml.safe_load(CONFIG.read_text())
-    assert config["route"]["group_by"] == ["alertname", "fleet", "backend", "model_name"]
+    assert config["route"]["group_by"] == ["alertname", "cluster", "fleet", "backend", "model_name"]
+
+
+def test_nothing_silences_across_clusters():
+    """Every silence asks for the same cluster, which two alerts without one have as well."""
+    rules = yaml.safe_load(CONFIG.read_text())["inhibit_rules"]
+    assert len(rules) >= 6
+    assert all("cluster" in rule["equal"] for rule in rules)
 
 
 def test_one_line_is_a_placeholder():
@@ -204,6 +212,10 @@ class TestInhibition:
             pytest.param([PAGE, CLIPS], [], id="nor a server's page"),
             pytest.param([BURN, SLOW_BURN], [SLOW_BURN], id="a fast burn silences the slow one of the same model"),
             pytest.param([BURN, {**SLOW_BURN, "model_name": "n"}], [], id="and of no other"),
+            pytest.param([DOWN | EU, STALLED | EU], [STALLED | EU], id="a backend of a cluster explains its own pages"),
+            pytest.param([DOWN | EU, STALLED | US], [], id="and not those of its namesake in another cluster"),
+            pytest.param([PAGE | EU, WARNING | US], [], id="a page of a cluster silences no other cluster's warning"),
+            pytest.param([FLEET | EU, CLIPS | US], [], id="nor does its fleet"),
         ],
     )
     def test_on_a_real_alertmanager(self, tools, tmp_path, alerts, expected):

@@ -111,6 +111,10 @@ def test_named_templates_exist():
             {**data("firing"), "commonLabels": {"alertname": "VllmBackendSkew", "fleet": "f"}},
             "[FIRING 1] VllmBackendSkew fleet f",
         ),
+        (
+            {**data("firing"), "commonLabels": {"alertname": "VllmBackendDown", "backend": "a:8000", "cluster": "eu"}},
+            "[FIRING 1] VllmBackendDown a:8000 cluster eu",
+        ),
     ],
 )
 def test_title(amtool, tmp_path, content, expected):
