@@ -213,6 +213,8 @@ SERVERS = Group(
             *Steady(
                 {**OLD, "model_name": "fine"}, {vllm.TTFT: {0.9: 20}, vllm.TPOT: {0.03: 20}, vllm.E2E: {30: 20}}
             ).series(),
+            # Servers before 0.11 have tokens that are late and no histogram of requests by their time per token.
+            *Steady({**OLD, "model_name": "before"}, {"time_per_output_token_seconds": {0.2: 20}}).series(),
             *Steady(RAY, {vllm.TTFT: {0.9: 0}, vllm.TPOT: {0.03: 0}, vllm.E2E: {30: 0}}).series(),
         )
     ],
