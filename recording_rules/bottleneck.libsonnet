@@ -56,7 +56,8 @@ local recorded = catalogue.recorded;
   local slow = if std.length(late) == 1 then late[0] else '(%s)' % std.join(' or ', late),
   local uneven = '(%s > %s)' % [recorded.gpu_spread, n(gpu.spread)],
   local starved = '(%s < %s)' % [recorded.gpu_dram, n(gpu.dramLow)],
-  local idle = byBackend('max', 'max_over_time(%s[5m]) == 0' % recorded.in_flight),
+  // All of its models: one that serves nothing says nothing of the others.
+  local idle = '(%s == 0)' % byBackend('max', 'max_over_time(%s[5m])' % recorded.in_flight),
   // Without both of these not even the first two levels can be told.
   local judged = '(%s and %s)' % [byBackend('group', recorded.kv_usage), byBackend('group', recorded.in_flight)],
 

@@ -13,6 +13,7 @@ SLOW, FAST = {0.06: 20}, {0.03: 20}
 def server(
     host: str,
     *,
+    model: str = "sim",
     kv: float | None = 0.2,
     running: int = 8,
     waiting: int = 0,
@@ -20,7 +21,7 @@ def server(
     tpot: dict[float, float] | None = None,
 ) -> list[Series]:
     """A server on a host of its own."""
-    names = {"engine": "0", "instance": f"{host}:8000", "job": "vllm", "model_name": "sim"}
+    names = {"engine": "0", "instance": f"{host}:8000", "job": "vllm", "model_name": model}
     usage = {} if kv is None else {vllm.KV_USAGE: kv}
     gauges = {**usage, vllm.RUNNING: running, vllm.WAITING: waiting}
     return [
@@ -117,4 +118,33 @@ BURSTS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS]
+
+def second(host: str, **more: float) -> list[Series]:
+    """Another model of the same server."""
+    return server(host, model="second", **more)[1:]  # type: ignore[arg-type]
+
+
+def renamed(host: str, tpot: dict[float, float]) -> list[Series]:
+    """A server that was idle and is loaded since it started again under another name, two minutes before minute 8."""
+    up, *idle = server(host, running=0, tpot={0.06: 0})
+    _, *loaded = server(host, model="second", tpot=tpot)
+    before = [{**one, "values": one["values"].removesuffix("x40") + "x11 stale"} for one in idle]
+    return [up, *before, *({**one, "values": f"_x12 {one['values']}"} for one in loaded)]
+
+
+MODELS = Group(
+    "an idle model does not hide what holds its server back; a server is idle when all of its models are",
+    [
+        *server("full", kv=0.97, waiting=5, preempted=1), *second("full", running=0, kv=0),
+        *server("late", tpot=SLOW), *second("late", running=0, kv=0), *gpus("late", 0.97),
+        *server("queued", waiting=5), *second("queued", running=0, kv=0),
+        *renamed("renamed", SLOW), *gpus("renamed", 0.97),
+        *server("idle", running=0), *second("idle", running=0),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("full", "memory", "unseen") | level("late", "compute")
+            | level("queued", "scheduling", "unseen") | level("renamed", "compute") | level("idle", "none", "unseen")),
+    ],
+)  # fmt: skip
+
+GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS, MODELS]
