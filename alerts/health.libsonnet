@@ -45,9 +45,14 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
         ),
         a.warning(
           'VllmServesNothing',
-          // The value is what the rest of the fleet did meanwhile.
+          // The value is what the rest of the fleet did meanwhile. A server that is younger than the window has not stood still over it.
           '%s + %s group_left () (%s >= %s) and %s (%s == 1)' % [
-            p.inFleet('%s and %s' % [still(recorded.in_flight), still(recorded.progress)]),
+            p.inFleet('%s and %s and %s offset %s' % [
+              still(recorded.in_flight),
+              still(recorded.progress),
+              recorded.in_flight,
+              config.stageWindow,
+            ]),
             p.on(['fleet']),
             asked,
             promql.number(config.thresholds.min_requests),

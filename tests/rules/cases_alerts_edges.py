@@ -1,15 +1,16 @@
 """Alerts exactly at their thresholds and windows, and just beside them."""
 
-from tests.rules.cases_alerts_evidence import FAILING, failing, idle, polls
+from tests.rules.cases_alerts_evidence import FAILING, failing, idle, nothing, polls
 from tests.rules.cases_alerts_memory import FULL, HIT, PREFIXES_RESTART, full
 from tests.rules.cases_alerts_requests import REFUSED, few_refused, refused, refusing
 from tests.rules.cases_fleet import SKEW, info, told
 from tests.rules.cases_health import EXPORTER, EXPORTER_GONE, STALLED, stalled, up
 from tests.rules.cases_split import BIMODAL, SATURATED, SERVER_TEXT
 from tests.rules.promtool import Alert, Firing, Group, Series, series
-from tests.rules.servers import Phase, Server, polled, split_rows
+from tests.rules.servers import Phase, Server, exporter, polled, split_rows
 from tests.rules.steady import MODERN, OLD
 from tidegauge import vllm
+from tidegauge.catalogue import exported as ex
 
 IDLE = "VllmServesNothing"
 
@@ -107,12 +108,17 @@ SERVES = Group(
         # Another model of the busy server.
         *moved("busy", "chat", 3)[:-1], *Server("other:8000", "chat", [Phase(60, [(1, 0)], running=1)]).series(),
         up("other:8000", "1x120"),
+        # An exporter counts whole requests: twenty are enough.
+        polled("least:8000", 120),
+        exporter(ex.WINDOW_REQUESTS, "20x120", backend="least:8000", model_name="least"),
+        *nothing("quiet", "least", "0x120", "9x120"),
     ],
     alerts=[
         # At minute 53 the tokens of minute 38 are a quarter of an hour old, those of minute 15 half an hour and more.
         Alert("fires", IDLE, 37.5, [idle("before:8000", "sim", "sim", 30), idle("lately:8000", "sim", "sim", 30),
-            idle("busy:8000", "chat", "chat", 30)]),
-        Alert("fires", IDLE, 53, [idle("before:8000", "sim", "sim", 30), idle("busy:8000", "chat", "chat", 30)]),
+            idle("busy:8000", "chat", "chat", 30), idle("quiet:8000", "least", "least", 20)]),
+        Alert("fires", IDLE, 53, [idle("before:8000", "sim", "sim", 30), idle("busy:8000", "chat", "chat", 30),
+            idle("quiet:8000", "least", "least", 20)]),
     ],
 )  # fmt: skip
 

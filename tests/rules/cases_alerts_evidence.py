@@ -308,6 +308,16 @@ def busy(
     return [*server.series(), server.up()]
 
 
+def nothing(host: str, model: str, held: str, tokens: str) -> list[Series]:
+    """A server that computes nothing, by its gauges and its token counter."""
+    names = {"instance": f"{host}:8000", "job": "vllm", "model_name": model}
+    return [
+        *(series(f"vllm:{gauge}", held, **names) for gauge in (vllm.WAITING, vllm.RUNNING)),
+        series(f"vllm:{vllm.OUTPUT_TOKENS}", tokens, **names),
+        up(f"{host}:8000", "1x120"),
+    ]
+
+
 SERVING = Group(
     "a server without requests is told while its fleet has some",
     [
@@ -321,23 +331,23 @@ SERVING = Group(
         *busy("g", "big", 60),
         *busy("h", "big", 0, held=0)[:-1],
         up("h:8000", "0x120"),
-        # One request a quarter of an hour, and one that is seen held once.
+        # One request that is seen held once, and a server that is new.
         *busy("i", "odd", 60),
-        *Steady(
-            {"instance": "j:8000", "job": "vllm", "model_name": "odd"}, gauges={vllm.WAITING: 0}, steps=120
-        ).series(),
-        series(f"vllm:{vllm.RUNNING}", "0x9 1 0x110", instance="j:8000", job="vllm", model_name="odd"),
-        series(f"vllm:{vllm.OUTPUT_TOKENS}", "9x120", instance="j:8000", job="vllm", model_name="odd"),
-        up("j:8000", "1x120"),
+        *nothing("j", "odd", "0x9 1 0x110", "9x120"),
+        *nothing("new", "sim", "_x20 0x100", "_x20 9x100"),
     ],
     alerts=[
         Alert("healthy", IDLE, 1),
-        Alert("just_short", IDLE, 5),
-        Alert("fires", IDLE, 6, [idle("b:8000", "sim", "sim", 361)]),
+        Alert("just_short", IDLE, 19.5),
+        Alert("fires", IDLE, 20, [idle("b:8000", "sim", "sim", 903)]),
         Alert("fires", IDLE, 24, [idle("b:8000", "sim", "sim", 903)]),
         Alert("fires", IDLE, 26, [idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800)]),
+        Alert("just_short", IDLE, 29.5, [idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800)]),
+        Alert("fires", IDLE, 30, [
+            idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800), idle("new:8000", "sim", "sim", 903),
+        ]),
     ],
-)
+)  # fmt: skip
 
 SERVING_RESTART = Group(
     "a server that restarted and gets nothing is told, one that restarted and works is not",
