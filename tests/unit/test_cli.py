@@ -116,6 +116,7 @@ class TestFiles:
         [
             ("report", "--capture", "MISSING"),
             ("report", "--capture", "a=good", "--log", "a=MISSING"),
+            ("report", "--capture", "good", "--config", "MISSING"),
             ("check", "--config", "MISSING"),
             ("serve", "--config", "MISSING"),
             ("rules", "render", "--values", "MISSING", "-o", "out"),
