@@ -32,8 +32,17 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
         ) { board:: 'load' },
         a.critical(
           'VllmBackendDown',
-          // The second half speaks when there is nothing left to be 0: no target, no exporter, or no recording rule.
-          '%s == 0 or absent(%s)' % [recorded.backend_up, recorded.backend_up],
+          // What is new and was never up still loads. The last part speaks when there is nothing left to be 0: no target, no
+          // exporter, or no recording rule.
+          '%s == 0 and %s (%s offset %s or max_over_time(%s[%s]) == 1) or absent(%s)' % [
+            recorded.backend_up,
+            p.on(['backend']),
+            recorded.backend_up,
+            config.loadingTime,
+            recorded.backend_up,
+            config.loadingTime,
+            recorded.backend_up,
+          ],
           either('backend', 'vLLM server ' + alert.backend + ' cannot be reached.', 'Prometheus knows no vLLM server.'),
           either(
             'backend',

@@ -3,6 +3,8 @@ local catalogue = import 'catalogue.json';
 
 {
   _config+:: {
+    local config = self,
+
     // Scrape jobs that hold vLLM servers.
     vllmSelector: 'job=~".*vllm.*"',
 
@@ -54,6 +56,10 @@ local catalogue = import 'catalogue.json';
       // Share of the exporter's polls of a backend.
       failed_polls: 0.1,
     },
+
+    // How long a server may load its model. Until then one that is new is not missed: not for being out of reach, and not for
+    // a page without vLLM's series.
+    loadingTime: '15m',
 
     // What a prefix hit is compared with.
     prefixMemory: '1d',
@@ -131,8 +137,7 @@ local catalogue = import 'catalogue.json';
       TidegaugeDown: '2m',
       // On top of the five minutes without a configuration that could be used: a file may be written in several steps.
       TidegaugeConfigReloadFailed: '1m',
-      // A server answers on its port while it loads, before its engine has anything to show.
-      TidegaugeNativeMetricsMissing: '10m',
+      TidegaugeNativeMetricsMissing: config.loadingTime,
       TidegaugeNativeMetricsEscaped: '5m',
       TidegaugePhaseEdgesCoarse: '30m',
       // A startup log is gigabytes long at times.

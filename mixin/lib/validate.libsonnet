@@ -36,6 +36,7 @@ local rules = {
   backendLabel: [isLabel, 'a label name'],
   clusterLabel: [function(v) v == '' || isLabel(v), 'a label name, or empty'],
   stageWindow: [isDuration, 'a duration such as 15m'],
+  loadingTime: [isDuration, 'a duration such as 15m'],
   exporterMemory: [isDuration, 'a duration such as 1d'],
   prefixMemory: [isDuration, 'a duration such as 1d'],
   burnRates: [

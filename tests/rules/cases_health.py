@@ -1,7 +1,7 @@
 """Servers that stand still or are gone, exporters that are gone, and a Prometheus that knows nothing."""
 
 from tests.rules.promtool import Alert, Firing, Group, Series, Value, labels, series
-from tests.rules.servers import Phase, Server, polled
+from tests.rules.servers import Phase, Server, exporter, polled
 from tidegauge.catalogue import exported
 from tidegauge.catalogue import recorded as rec
 
@@ -152,9 +152,36 @@ BACKENDS = Group(
 
 EXPORTER_ONLY = Group(
     "a backend that only the exporter knows counts too",
-    [polled("a:8000", 10, up=0), polled("b:8000", 10)],
-    alerts=[Alert("just_short", DOWN, 0.5), Alert("fires", DOWN, 1, [down("a:8000")])],
+    [exporter(exported.BACKEND_UP, "1 0x10", backend="a:8000"), polled("b:8000", 11)],
+    alerts=[Alert("just_short", DOWN, 1), Alert("fires", DOWN, 1.5, [down("a:8000")])],
 )
+
+LOADING = Group(
+    "a server that is new loads for a quarter of an hour at most; one that was up is down within a minute, however new",
+    [
+        up("fine:8000", "1x90"),
+        up("loads:8000", "_x10 0x28 1x50"),
+        up("stays-down:8000", "0x90"),
+        exporter(exported.BACKEND_UP, "_x20 0x70", backend="told:8000"),
+        up("fell:8000", "_x10 0x5 1x2 0x73"),
+        # A machine that comes back under its name after it was taken out.
+        up("returns:8000", "1x3 stale _x35 0x50"),
+    ],
+    alerts=[
+        Alert("healthy", DOWN, 9.5),
+        Alert("fires", DOWN, 10.5, [down("fell:8000")]),
+        Alert("just_short", DOWN, 15.5, [down("fell:8000")]),
+        Alert("fires", DOWN, 16, [down("fell:8000"), down("stays-down:8000")]),
+        # Known for less than a quarter of an hour, and up for more than seven minutes ago.
+        Alert("fires", DOWN, 19, [down("fell:8000"), down("stays-down:8000")]),
+        Alert("just_short", DOWN, 25.5, [down("fell:8000"), down("stays-down:8000")]),
+        Alert("fires", DOWN, 27, [down("fell:8000"), down("stays-down:8000"), down("told:8000")]),
+        Alert("just_short", DOWN, 35, [down("fell:8000"), down("stays-down:8000"), down("told:8000")]),
+        Alert("fires", DOWN, 36.5, [
+            down("fell:8000"), down("stays-down:8000"), down("told:8000"), down("returns:8000"),
+        ]),
+    ],
+)  # fmt: skip
 
 BLIP = Group(
     "a server that restarts in half a minute is not down",
@@ -295,6 +322,7 @@ GROUPS = [
     FROZEN_RESTART,
     BACKENDS,
     EXPORTER_ONLY,
+    LOADING,
     BLIP,
     NOTHING,
     VANISHED,

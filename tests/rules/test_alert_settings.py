@@ -60,6 +60,14 @@ def test_an_alert_without_a_hold_is_named():
         alerts("{ holds: { VllmBackendDown: '1m' } }")
 
 
+def test_one_time_for_loading():
+    """How long a server may load is one setting for both alerts that would miss it."""
+    made = {rule["alert"]: rule for rule in alerts("{ loadingTime: '43m' }")}
+
+    assert {"offset 43m", "[43m]"} <= set(re.findall(r"offset \w+|\[\w+\]", made["VllmBackendDown"]["expr"]))
+    assert made["TidegaugeNativeMetricsMissing"]["for"] == "43m"
+
+
 def test_burn_rates_are_a_list_of_ones_own():
     """Each entry makes one alert for each service level, with its windows, severity and hold."""
     rate = "{ factor: 10, long: '2h', short: '30m', severity: 'info', hold: '7m' }"
