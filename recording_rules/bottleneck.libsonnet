@@ -16,12 +16,7 @@ local recorded = catalogue.recorded;
 
   local dcgmSeries(name) = '%s{%s}' % [name, gpu.selector],
   local averaged(name) = 'avg_over_time(%s[5m])' % dcgmSeries(name),
-  // Profiling figures where the GPU has them, else the coarser utilisation.
-  local busy = '%s or %s / 100 unless %s' % [
-    averaged(dcgm.sm_active),
-    averaged(dcgm.gpu_util),
-    '%s %s' % [p.on([gpu.label, 'gpu']), dcgmSeries(dcgm.sm_active)],
-  ],
+  local active = averaged(dcgm.sm_active),
 
   // One figure per backend from the GPUs that its name leads to.
   local key = 'gpu_host',
@@ -46,6 +41,10 @@ local recorded = catalogue.recorded;
     byBackend('sum', '%s{cause=~"sequence_slots|prefill_budget|unknown"}' % recorded.waiting_cause),
     n(config.limits.waiting_requests),
   ],
+  // Utilisation is near 100 % whenever any kernel runs, and proves nothing then. But no SM is active while none runs: it is
+  // an upper bound, and where that of every GPU is below the limit they are not busy.
+  local spare = '(%s / 100 < %s)' % [onBackend(gpus('max', averaged(dcgm.gpu_util))), n(gpu.busy)],
+  local seen = '(%s or %s)' % [recorded.gpu_busy, spare],
   local saturated = '(%s >= %s)' % [recorded.gpu_busy, n(gpu.busy)],
   // Late by the target of the model that the tokens are of.
   local perToken(matcher) = '(%s or %s)' % [
@@ -69,7 +68,7 @@ local recorded = catalogue.recorded;
     ['false_compute', '(%s and %s)' % [saturated, starved]],
     ['compute', '(%s and %s)' % [saturated, slow]],
     ['scheduling', '(%s and %s unless %s)' % [waits, judged, saturated]],
-    ['none', '(%s and %s)' % [recorded.gpu_busy, judged]],
+    ['none', '(%s and %s)' % [seen, judged]],
     ['unknown', byBackend('group', recorded.backend_up)],
   ],
   local named(level) = p.label('(%s) ^ 0' % level[1], 'level', level[0]),
@@ -84,18 +83,18 @@ local recorded = catalogue.recorded;
     groups+: [{
       name: 'tidegauge-bottleneck',
       rules: [
-        p.record('gpu_busy', onBackend(gpus('avg', busy))),
+        p.record('gpu_busy', onBackend(gpus('avg', active))),
         p.record('gpu_spread', onBackend('(%s - %s and %s > 1)' % [
-          gpus('max', busy),
-          gpus('min', busy),
-          gpus('count', busy),
+          gpus('max', active),
+          gpus('min', active),
+          gpus('count', active),
         ])),
         p.record('gpu_dram', onBackend(gpus('avg', averaged(dcgm.dram_active)))),
         p.record('bottleneck', '(%s) * %s group_left (gpu) (%s or %s)' % [
           first,
           onlyBackend,
-          p.label(recorded.gpu_busy + ' ^ 0', 'gpu', 'seen'),
-          p.label('%s ^ 0 unless %s' % [recorded.backend_up, recorded.gpu_busy], 'gpu', 'unseen'),
+          p.label(seen + ' ^ 0', 'gpu', 'seen'),
+          p.label('%s ^ 0 unless %s' % [recorded.backend_up, seen], 'gpu', 'unseen'),
         ]),
       ],
     }],

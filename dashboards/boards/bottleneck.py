@@ -62,7 +62,9 @@ LEVELS: Final[Mapping[str, Level]] = {
 UNSEEN: Final = 10
 """What is added to a level's number where no GPU figure was part of the evidence."""
 SHOWN: Final = 20
-NO_GPU: Final = "no DCGM data: its exporter is not scraped, or its host label leads to no backend"
+NO_GPU: Final = (
+    "no DCGM data: its exporter is not scraped, has no profiling figures, or its host label leads to no backend"
+)
 P90: Final = "0.9"
 
 _ALERTS: Final = ("Vllm.+Bound", "VllmCommunication.+", "VllmKVCache.+", "VllmPreempting")

@@ -65,15 +65,13 @@ WITH_GPUS = Group(
         *server("fine"), *gpus("fine", 0.7, 0.8),
         *server("busy"), *gpus("busy", 0.96),
         *server("idle", running=0), *gpus("idle", 0, 0),
-        # Without profiling there is the utilisation.
-        *server("coarse"), series(dcgm.GPU_UTIL, "55x40", Hostname="coarse", gpu="0", job="dcgm"),
     ],
     [
         Value(rec.BOTTLENECK, 8, level("sched", "scheduling") | level("full", "memory") | level("preempts", "memory")
             | level("compute", "compute") | level("false", "false_compute") | level("uneven", "communication")
-            | level("fine", "none") | level("busy", "none") | level("idle", "none") | level("coarse", "none")),
+            | level("fine", "none") | level("busy", "none") | level("idle", "none")),
         Value(rec.GPU_BUSY, 8, by_host(sched=0.35, full=0.97, preempts=0.6, compute=0.97, false=0.98, uneven=0.845,
-            fine=0.75, busy=0.96, idle=0, coarse=0.55)),
+            fine=0.75, busy=0.96, idle=0)),
         Value(rec.GPU_SPREAD, 8, by_host(sched=0.1, compute=0, false=0, uneven=0.29, fine=0.1, idle=0)),
         Value(rec.GPU_DRAM, 8, by_host(sched=0.6, full=0.6, preempts=0.6, compute=0.6, false=0.1, uneven=0.6, fine=0.6,
             busy=0.6, idle=0.6)),
@@ -119,6 +117,38 @@ BURSTS = Group(
 )  # fmt: skip
 
 
+def stock(host: str, *utilised: float, dram: float | None = None) -> list[Series]:
+    """The GPUs of a host by DCGM's stock counters, which have no SM activity; in percent."""
+    names = {"Hostname": host, "job": "dcgm", "instance": f"{host}:9400"}
+    memory = [] if dram is None else [series(dcgm.DRAM_ACTIVE, f"{dram:g}x40", gpu="0", **names)]
+    found = [series(dcgm.GPU_UTIL, f"{value:g}x40", gpu=str(gpu), **names) for gpu, value in enumerate(utilised)]
+    return [*memory, *found]
+
+
+STOCK = Group(
+    "utilisation near 100 % proves no level and rules none out; far from it, the GPUs are not busy",
+    [
+        *server("sched", waiting=20), *stock("sched", 99),
+        *server("copies", tpot=SLOW), *stock("copies", 99, dram=0.15),
+        *server("loaded", tpot=SLOW), *stock("loaded", 95),
+        *server("full", kv=0.95), *stock("full", 99),
+        *server("uneven"), *stock("uneven", 99, 60),
+        *server("fine"), *stock("fine", 94),
+        *server("queued", waiting=20), *stock("queued", 55, 65),
+        *server("idle", running=0), *stock("idle", 0),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("sched", "scheduling", "unseen") | level("copies", "unknown", "unseen")
+            | level("loaded", "unknown", "unseen") | level("full", "memory", "unseen")
+            | level("uneven", "unknown", "unseen") | level("fine", "none") | level("queued", "scheduling")
+            | level("idle", "none")),
+        Value(rec.GPU_BUSY, 8, {}),
+        Value(rec.GPU_SPREAD, 8, {}),
+        Value(rec.GPU_DRAM, 8, by_host(copies=0.15)),
+    ],
+)  # fmt: skip
+
+
 def second(host: str, **more: float) -> list[Series]:
     """Another model of the same server."""
     return server(host, model="second", **more)[1:]  # type: ignore[arg-type]
@@ -147,4 +177,4 @@ MODELS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS, MODELS]
+GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS, STOCK, MODELS]

@@ -248,22 +248,29 @@ def before_011(host: str, tokens: dict[float, float]) -> list[Series]:
 
 
 GPUS = Group(
-    "GPU figures are those of five minutes; utilisation stands in for what a GPU does not say, GPU by GPU",
+    "GPU figures are those of five minutes; utilisation does not stand in for what a GPU does not say",
     [
         *server("two"), changing("two", 0), changing("two", 0.1, gpu="1"),
         changing("two", -0.1, name=dcgm.DRAM_ACTIVE), changing("two", 0.1, name=dcgm.DRAM_ACTIVE, gpu="1"),
         *server("coarse"), changing("coarse", 0, 100, dcgm.GPU_UTIL), changing("coarse", 0.2, 100, dcgm.GPU_UTIL, "1"),
-        *server("lower"),
-        changing("lower", 0),
-        changing("lower", -0.05, 100, dcgm.GPU_UTIL, "1"),
-        # One of two has the better figure; its coarse one is not read.
+        # Below the limit over five minutes, above it in half of them.
+        *server("below"), changing("below", 0.2, 100, dcgm.GPU_UTIL),
+        # Above it over five minutes, below it over ten.
+        *server("above"), changing("above", 0.25, 100, dcgm.GPU_UTIL),
+        # One of two has the better figure.
         *server("mixed"), changing("mixed", 0), changing("mixed", 0.2, 100, dcgm.GPU_UTIL),
         changing("mixed", 0.1, 100, dcgm.GPU_UTIL, "1"),
     ],
     [
-        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, coarse=0.8, mixed=0.75, lower=0.675)),
-        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1, coarse=0.2, mixed=0.1, lower=0.05)),
+        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, mixed=0.7)),
+        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1)),
         Value(rec.GPU_DRAM, 15.5, by_host(two=0.7)),
+        Value(
+            rec.BOTTLENECK,
+            15.5,
+            level("two", "none") | level("coarse", "none") | level("below", "none")
+            | level("above", "unknown", "unseen") | level("mixed", "none"),
+        ),
     ],
 )  # fmt: skip
 

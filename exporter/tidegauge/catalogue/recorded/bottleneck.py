@@ -7,14 +7,14 @@ GPU_BUSY = recorded(
     "gpu_busy",
     "backend:gpu_sm_active:avg5m",
     "ratio",
-    "Share of time the backend's GPUs computed, over 5 minutes and its GPUs.",
+    "Share of time the SMs of the backend's GPUs were active, over 5 minutes; needs DCGM's profiling figures.",
     lb.BACKEND,
 )
 GPU_SPREAD = recorded(
     "gpu_spread",
     "backend:gpu_sm_active:spread5m",
     "ratio",
-    "Busiest less idlest GPU of the backend, over 5 minutes.",
+    "Busiest less idlest GPU of the backend by SM activity, over 5 minutes.",
     lb.BACKEND,
 )
 GPU_DRAM = recorded(
