@@ -25,8 +25,20 @@ from dashboards.fields import (
     state,
     steps,
 )
-from dashboards.queries import ON_BACKEND, UNKNOWN, by, or_unknown, otherwise, reads, select, share_of, weighted_mean
-from tidegauge.catalogue import Series
+from dashboards.queries import (
+    ON_BACKEND,
+    ON_SUBJECT,
+    UNKNOWN,
+    by,
+    or_unknown,
+    otherwise,
+    per_backend,
+    reads,
+    select,
+    share_of,
+    weighted_mean,
+)
+from tidegauge.catalogue import Series, limits
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
@@ -43,17 +55,28 @@ _DOWN: Final = "down"
 _SPLITS: Final[Mapping[float, tuple[str, str]]] = {
     UNKNOWN: ("unknown", NEUTRAL),
     0: ("no split", GOOD),
-    0.5: ("waits", WARN),
-    1: ("two modes", BAD),
-    2: ("saturated", BAD),
+    1: ("waits", WARN),
+    2: ("two modes", WARN),
+    3: ("saturated", WARN),
+    4: ("two modes", BAD),
+    5: ("saturated", BAD),
 }
-"""What a queue is like, the worst last."""
+"""What a queue is like, the worst last: what costs little is a warning."""
+_CAUSES: Final[Mapping[str, str]] = {
+    "prefill_budget": "waits for step budget",
+    "sequence_slots": "waits for slots",
+    "kv_cache": "waits for KV cache",
+}
+"""What requests wait for in a server that has no room for them; those it deferred wait for something else."""
+_CAUSELESS: Final = "waits, cause unknown"
 _SIGNS: Final[Mapping[str, str]] = {
     "no": GOOD,
     "unknown": NEUTRAL,
-    "waits for slots": WARN,
+    _CAUSELESS: WARN,
+    _CAUSES["prefill_budget"]: WARN,
+    _CAUSES["sequence_slots"]: WARN,
     "KV cache nearly full": WARN,
-    "waits for KV cache": BAD,
+    _CAUSES["kv_cache"]: BAD,
     "preempts": BAD,
     "saturated": BAD,
 }
@@ -108,9 +131,9 @@ def _split() -> Panel:
         3,
         "2. Is the queue split?",
         f"Two modes: {low:.0%} to {high:.0%} of the requests waited, and {factor:g} times as long as the rest or more. "
-        f"Saturated: more than {high:.0%} waited. Waits: no split, yet {low:.0%} or more waited and waiting is "
-        f"{page:.0%} of the time or more. The worst of the chosen ones. Unknown: too few requests, or no caller that "
-        "reports. "
+        f"Saturated: more than {high:.0%} waited. Both are vermilion where waiting is {page:.0%} of the time or more, "
+        f"else orange. Waits: no split, yet {low:.0%} or more waited and it is so much of the time. The worst of the "
+        "chosen ones. Unknown: too few requests, or no caller that reports. "
         f"{reads(rc.LATE_RATIO, rc.SPLIT, rc.IMPACT)}",
         "none",
         Query(_split_on(lb.SERVER), "in the servers", instant=True),
@@ -122,16 +145,17 @@ def _split() -> Panel:
 
 def _split_on(where: str) -> str:
     """The worst that is true of any queue on that side, as its code in `_SPLITS`."""
-    late, split, impact = (select(one, where=where) for one in (rc.LATE_RATIO, rc.SPLIT, rc.IMPACT))
-    some = f"{late} >= {th.BIMODAL_LATE_LOW.value:g}"
-    return or_unknown(
-        otherwise(
-            f"max({late} > {th.BIMODAL_LATE_HIGH.value:g}) ^ 0 * 2",
-            f"max({some} and {split} >= {th.BIMODAL_SPLIT.value:g}) ^ 0",
-            f"max({some} and {impact} >= {th.PAGE_IMPACT.value:g}) ^ 0 * 0.5",
-            f"max({late}) * 0",
-        )
-    )
+    late = select(rc.LATE_RATIO, where=where)
+    low, high, factor = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.BIMODAL_SPLIT))
+    some, most, costs = f"{late} >= {low:g}", f"{late} > {high:g}", _costs(where)
+    modes = f"{some} <= {high:g} and {select(rc.SPLIT, where=where)} >= {factor:g}"
+    shown = {5: f"{most} and {costs}", 4: f"{modes} and {costs}", 3: most, 2: modes, 1: f"{some} and {costs}", 0: late}
+    return or_unknown(otherwise(*(f"max({true}) ^ 0 * {code}" for code, true in shown.items())))
+
+
+def _costs(where: str) -> str:
+    """Queues on that side whose wait is so large a part of a request's time that a split pages."""
+    return f"{select(rc.IMPACT, where=where)} >= {th.PAGE_IMPACT.value:g}"
 
 
 def _capacity() -> Panel:
@@ -165,14 +189,17 @@ def _source(fact: Series) -> str:
 def _saturation() -> Panel:
     signs = [state(code, sign, colour) for code, (sign, colour) in enumerate(_SIGNS.items())]
     down = steps((None, NEUTRAL), (0, GOOD), (1, BAD))
-    read = (rc.LATE_RATIO, rc.PREEMPTION_RATE, rc.WAITING_CAUSE, rc.KV_USAGE, rc.FLEET_MEMBER, rc.BACKEND_UP)
+    read = (rc.LATE_RATIO, rc.IMPACT, rc.PREEMPTION_RATE, rc.WAITING_CAUSE, rc.WAITING, rc.KV_USAGE)
+    low, high, page = (t.value for t in (th.BIMODAL_LATE_LOW, th.BIMODAL_LATE_HIGH, th.PAGE_IMPACT))
     return c.stat(
         22,
         "5. Is a server full?",
-        "By what servers report, the gravest sign of any: saturated, more than "
-        f"{th.BIMODAL_LATE_HIGH.value:.0%} of the requests wait; one preempts; requests wait for its KV cache; its KV "
-        f"cache is {th.KV_FULL.value:.0%} full; requests wait for sequence slots. Unknown: a server says nothing of "
-        f"preemptions or KV usage. Down: neither Prometheus nor the exporter reaches it. {reads(*read)}",
+        f"By what servers report, the gravest sign of any: saturated, more than {high:.0%} of the requests wait, for "
+        f"{page:.0%} of their time; one preempts; requests wait, for what most of them wait in that server; its KV "
+        f"cache is {th.KV_FULL.value:.0%} full. They wait where {limits.WAITING_REQUESTS} or more did on average over "
+        f"5 minutes, or {low:.0%} of them for {page:.0%} of their time; those that vLLM deferred do not count. "
+        "Unknown: a server says nothing of preemptions or KV usage; the cause is, without an exporter or max_num_seqs. "
+        f"Down: neither Prometheus nor the exporter reaches it. {reads(*read, rc.FLEET_MEMBER, rc.BACKEND_UP)}",
         "none",
         Query(_sign(), _SATURATION, instant=True),
         Query(f"count({select(rc.BACKEND_UP)}) - sum({select(rc.BACKEND_UP)})", _DOWN, instant=True),
@@ -185,15 +212,49 @@ def _sign() -> str:
     """The gravest sign that any server shows, as its place in `_SIGNS`."""
     kv, preempts = select(rc.KV_USAGE), select(rc.PREEMPTION_RATE)
     late = select(rc.LATE_RATIO, where=lb.SERVER)
-    codes = {sign: code for code, sign in enumerate(_SIGNS)}
     shown = {
-        "saturated": f"{late} > {th.BIMODAL_LATE_HIGH.value:g}",
+        "saturated": f"{late} > {th.BIMODAL_LATE_HIGH.value:g} and {_costs(lb.SERVER)}",
         "preempts": f"{preempts} > 0",
-        "waits for KV cache": f"{select(rc.WAITING_CAUSE, cause='kv_cache')} > 0",
         "KV cache nearly full": f"{kv} >= {th.KV_FULL.value:g}",
-        "waits for slots": f"{select(rc.WAITING_CAUSE, cause='sequence_slots')} > 0",
-        "unknown": f"{select(rc.FLEET_MEMBER)} unless on ({lb.BACKEND}, {lb.MODEL_NAME}) ({kv} and {preempts})",
+        "unknown": f"{select(rc.FLEET_MEMBER)} unless {ON_SUBJECT} ({kv} and {preempts})",
         "no": kv,
     }
-    ranked = (f"max({expr}) ^ 0 * {codes[sign]}" for sign, expr in shown.items())
-    return otherwise(*ranked, f"vector({codes['unknown']})")
+    ranked = (f"({expr}) ^ 0 * {_code(sign)}" for sign, expr in shown.items())
+    return otherwise(f"max({otherwise(_waited_for(), *ranked)})", f"vector({_code('unknown')})")
+
+
+def _code(sign: str) -> int:
+    return list(_SIGNS).index(sign)
+
+
+def _waited_for() -> str:
+    """Of each backend that lets requests wait, the sign for what most of them wait for."""
+    causeless, most = _code(_CAUSELESS), by("max", _waiting(), lb.BACKEND)
+    known = (
+        f"({select(rc.WAITING_CAUSE, cause=cause)} >= {ON_BACKEND} {most} > 0) ^ 0 * {_code(sign) - causeless}"
+        for cause, sign in _CAUSES.items()
+    )
+    beyond = by("max", otherwise(*known, f"{select(rc.FLEET_MEMBER)} * 0"), lb.BACKEND)
+    return f"({_waits()}) ^ 0 * {causeless} + {ON_BACKEND} {beyond}"
+
+
+def _waiting() -> str:
+    """Requests that wait in each backend because it has no room for them, by cause; the exporter tells."""
+    return select(rc.WAITING_CAUSE, cause=f"~unknown|{'|'.join(_CAUSES)}")
+
+
+def _waits() -> str:
+    """Backends where requests wait to speak of: so many on average, or for so large a part of their time.
+
+    Their number is the exporter's; without one, that of the scrapes, in which short queues do not show. Shares of
+    finished requests outlast a queue by their window, and hold what vLLM deferred: they do not count where the exporter
+    saw no queue in 5 minutes, or one that was mostly deferred.
+    """
+    polled, deferred = by("sum", _waiting(), lb.BACKEND), per_backend(rc.WAITING_CAUSE, cause="deferred")
+    scraped = by("sum", f"avg_over_time({select(rc.WAITING)}[5m])", lb.BACKEND)
+    late = f"{select(rc.LATE_RATIO, where=lb.SERVER)} >= {th.BIMODAL_LATE_LOW.value:g}"
+    long = by("max", f"{late} and {_costs(lb.SERVER)}", lb.BACKEND)
+    return otherwise(
+        f"({otherwise(polled, scraped)}) >= {limits.WAITING_REQUESTS}",
+        f"{long} unless ({polled} == 0 or {polled} < {deferred})",
+    )

@@ -40,7 +40,7 @@ local catalogue = import 'catalogue.json';
       prefix_drop: 0.5,
       prefix_floor: 0.1,
       // Requests that wait for one cause, on average over 5 minutes; in all, the bottleneck level `scheduling` begins there.
-      waiting_requests: 1,
+      waiting_requests: catalogue.limits.waiting_requests,
       // Share of the requests that are refused from which it pages; refusals within 5 minutes that are worth a ticket.
       refused: 0.05,
       refused_requests: 5,

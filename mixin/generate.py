@@ -34,6 +34,7 @@ def names() -> dict[str, Any]:
         "thresholds": {threshold.key: threshold.value for threshold in catalogue.THRESHOLDS},
         "burn_rates": [attrs.asdict(rate) for rate in limits.BURN_RATES],
         "gpu": dict(limits.GPU),
+        "limits": {"waiting_requests": limits.WAITING_REQUESTS},
         "vllm": {
             key.lower(): family
             for key, family in vars(vllm).items()

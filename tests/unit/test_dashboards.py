@@ -71,10 +71,10 @@ class TestArithmetic:
 
     @pytest.mark.parametrize(
         ("late", "split", "verdict"),
-        [(0.0, None, 0), (0.4, 40, 1), (0.4, 2, 0), (0.05, 200, 1), (0.04, 200, 0), (0.95, 10, 1), (1.0, 66, 2)],
+        [(0.0, None, 0), (0.4, 40, 2), (0.4, 2, 0), (0.05, 200, 2), (0.04, 200, 0), (0.95, 10, 2), (1.0, 66, 3)],
     )
     def test_split_verdict(self, tmp_path, late, split, verdict):
-        """0 no split, 1 two modes, 2 saturated; nobody late means no split, though the split itself is absent."""
+        """0 no split, 2 two modes, 3 saturated; nobody late means no split, though the split itself is absent."""
         labels = '{where="server", backend="a", model_name="m"}'
         series = {f"{rc.LATE_RATIO.name}{labels}": late}
         if split is not None:

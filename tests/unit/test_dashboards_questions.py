@@ -1,5 +1,7 @@
 """The answers to the operator's six questions, on constant series: what is unknown never looks like what is good."""
 
+from types import MappingProxyType
+
 import pytest
 
 from dashboards.boards import latency
@@ -26,12 +28,12 @@ def member(backend, fleet="f"):
     return of(rc.FLEET_MEMBER, fleet=fleet, **model(backend))
 
 
-def answer(tmp_path, series, id_, target=0, name=None):
+def answer(tmp_path, series, id_, target=0, name=None, *, at="1m"):
     """What the panel shows: text and colour of its target's one value, by labels where it is a table."""
     panel = panel_of(BOARD, id_)
     query = panel["targets"][target]
     name = name or (None if panel["type"] == "table" else query["legendFormat"])
-    values = evaluated(tmp_path, series, plain(query["expr"]))
+    values = evaluated(tmp_path, series, plain(query["expr"]), at)
     return {labels: shown(panel, value, name) for labels, value in values.items()}
 
 
@@ -63,34 +65,44 @@ class TestLargestStage:
 
 
 CALLER = {of(rc.LATE_RATIO, where="caller", fleet="f"): 0.45, of(rc.SPLIT, where="caller", fleet="f"): 12}
-
-
+UNSPLIT = {**CALLER, of(rc.SPLIT, where="caller", fleet="f"): 9}
 COSTS = {of(rc.IMPACT, where="caller", fleet="f"): 0.1}
+CHEAP = {of(rc.IMPACT, where="caller", fleet="f"): 0.09}
 SERVER = {of(rc.LATE_RATIO, where="server", **model("a")): 0.0}
+SATURATED = {of(rc.LATE_RATIO, where="server", **model("b")): 0.97, of(rc.SPLIT, where="server", **model("b")): 30}
+UNKNOWN = ("unknown", NEUTRAL)
 
 
 class TestSplit:
     @pytest.mark.parametrize(
         ("series", "server", "caller"),
         [
-            ({}, ("unknown", NEUTRAL), ("unknown", NEUTRAL)),
-            (SERVER, ("no split", GOOD), ("unknown", NEUTRAL)),
-            (CALLER, ("unknown", NEUTRAL), ("two modes", BAD)),
-            (
-                {**SERVER, of(rc.LATE_RATIO, where="server", **model("b")): 0.97},
-                ("saturated", BAD),
-                ("unknown", NEUTRAL),
-            ),
-            ({**CALLER, of(rc.SPLIT, where="caller", fleet="f"): 9}, ("unknown", NEUTRAL), ("no split", GOOD)),
-            ({**CALLER, of(rc.SPLIT, where="caller", fleet="f"): 9, **COSTS}, ("unknown", NEUTRAL), ("waits", WARN)),
-            ({**CALLER, **COSTS}, ("unknown", NEUTRAL), ("two modes", BAD)),
-            ({**SERVER, of(rc.IMPACT, where="server", **model("a")): 0.5}, ("no split", GOOD), ("unknown", NEUTRAL)),
+            ({}, UNKNOWN, UNKNOWN),
+            (SERVER, ("no split", GOOD), UNKNOWN),
+            ({**SERVER, of(rc.IMPACT, where="server", **model("a")): 0.5}, ("no split", GOOD), UNKNOWN),
+            (UNSPLIT, UNKNOWN, ("no split", GOOD)),
+            ({**UNSPLIT, **COSTS}, UNKNOWN, ("waits", WARN)),
+            ({**SERVER, **SATURATED, **CALLER, **COSTS}, ("saturated", WARN), ("two modes", BAD)),
         ],
     )
     def test_says_on_which_side(self, tmp_path, series, server, caller):
         """Each side has its own answer, the worst of it, and "unknown" is grey."""
         series = {**series, member("a"): 1}
         assert [{"": server}, {"": caller}] == [answer(tmp_path, series, 3, target) for target in (0, 1)]
+
+    @pytest.mark.parametrize(("impact", "colour"), [({}, WARN), (CHEAP, WARN), (COSTS, BAD)])
+    def test_what_costs_little_is_a_warning(self, tmp_path, impact, colour):
+        """As with the alert, a split is bad from that share of the time on; less, or a share not known, is orange."""
+        late = of(rc.LATE_RATIO, where="caller", fleet="f")
+        for share, words in ((0.05, "two modes"), (0.95, "two modes"), (0.96, "saturated")):
+            assert {"": (words, colour)} == answer(tmp_path, {**CALLER, **impact, late: share}, 3, 1)
+
+    def test_one_that_costs_is_worse_than_a_fuller_one_that_does_not(self, tmp_path):
+        """Of two servers, one is saturated at little cost, and the other's two modes page."""
+        costs = {of(one, where="server", **model("a")): value for one, value in self.PAGES.items()}
+        assert {"": ("two modes", BAD)} == answer(tmp_path, {**SATURATED, **costs}, 3)
+
+    PAGES = MappingProxyType({rc.LATE_RATIO: 0.5, rc.SPLIT: 10, rc.IMPACT: 0.2})
 
 
 class TestCapacity:
@@ -181,26 +193,33 @@ IDLE = {
     of(rc.KV_USAGE, **model("a")): 0.0,
     of(rc.PREEMPTION_RATE, **model("a")): 0.0,
     of(rc.LATE_RATIO, where="server", **model("a")): 0.95,
-    of(rc.WAITING_CAUSE, backend="a", cause="kv_cache"): 0,
-    of(rc.WAITING_CAUSE, backend="a", cause="sequence_slots"): 0,
-    of(rc.WAITING_CAUSE, backend="a", cause="prefill_budget"): 9,
+    of(rc.IMPACT, where="server", **model("a")): 0.09,
+    **{of(rc.WAITING_CAUSE, backend="a", cause=cause): 0 for cause in lb.CAUSES if cause != lb.CALLER},
 }
+COSTLY = {of(rc.IMPACT, where="server", **model("a")): 0.1}
+NATIVE = {name: value for name, value in IDLE.items() if not name.startswith(rc.WAITING_CAUSE.name)}
+NO = ("no", GOOD)
+CAUSELESS = ("waits, cause unknown", WARN)
+
+
+def waits(backend="a", **causes):
+    """So many requests wait in the backend for each cause."""
+    return {of(rc.WAITING_CAUSE, backend=backend, cause=cause): number for cause, number in causes.items()}
 
 
 class TestSaturation:
     @pytest.mark.parametrize(
         ("signs", "expected"),
         [
-            ({}, ("no", GOOD)),
-            ({of(rc.WAITING_CAUSE, backend="a", cause="sequence_slots"): 0.5}, ("waits for slots", WARN)),
+            ({}, NO),
             ({of(rc.KV_USAGE, **model("a")): 0.9}, ("KV cache nearly full", WARN)),
-            ({of(rc.KV_USAGE, **model("a")): 0.89}, ("no", GOOD)),
-            ({of(rc.WAITING_CAUSE, backend="a", cause="kv_cache"): 0.5}, ("waits for KV cache", BAD)),
+            ({of(rc.KV_USAGE, **model("a")): 0.89}, NO),
             ({of(rc.PREEMPTION_RATE, **model("a")): 0.01}, ("preempts", BAD)),
-            ({of(rc.LATE_RATIO, where="server", **model("a")): 0.96}, ("saturated", BAD)),
-            ({member("b"): 1}, ("unknown", NEUTRAL)),
-            ({member("b"): 1, of(rc.KV_USAGE, **model("b")): 0.1}, ("unknown", NEUTRAL)),
-            ({member("b"): 1, of(rc.PREEMPTION_RATE, **model("b")): 0}, ("unknown", NEUTRAL)),
+            ({of(rc.LATE_RATIO, where="server", **model("a")): 0.96, **COSTLY}, ("saturated", BAD)),
+            ({of(rc.LATE_RATIO, where="server", **model("a")): 0.96}, NO),
+            ({member("b"): 1}, UNKNOWN),
+            ({member("b"): 1, of(rc.KV_USAGE, **model("b")): 0.1}, UNKNOWN),
+            ({member("b"): 1, of(rc.PREEMPTION_RATE, **model("b")): 0}, UNKNOWN),
             ({member("b"): 1, of(rc.PREEMPTION_RATE, **model("a")): 2}, ("preempts", BAD)),
             (
                 {of(rc.KV_USAGE, **model("a")): 1, of(rc.PREEMPTION_RATE, **model("a")): 2},
@@ -212,14 +231,45 @@ class TestSaturation:
         """Any sign of any server counts, the gravest is shown; a server that says nothing makes a "no" unknown."""
         assert {"": expected} == answer(tmp_path, {**IDLE, **signs}, 22)
 
+    @pytest.mark.parametrize(
+        ("series", "expected"),
+        [
+            (waits(prefill_budget=1), ("waits for step budget", WARN)),
+            (waits(sequence_slots=1), ("waits for slots", WARN)),
+            (waits(kv_cache=1), ("waits for KV cache", BAD)),
+            (waits(unknown=1), CAUSELESS),
+            (waits(deferred=9), NO),
+            (waits(prefill_budget=0.4, sequence_slots=0.3, unknown=0.2), NO),
+            (waits(prefill_budget=0.3, sequence_slots=0.4, unknown=0.3), ("waits for slots", WARN)),
+            (waits(prefill_budget=6, kv_cache=0.1), ("waits for step budget", WARN)),
+            (waits(prefill_budget=1, deferred=2), ("waits for step budget", WARN)),
+            ({**waits(prefill_budget=0.2, deferred=0.1), **COSTLY}, ("waits for step budget", WARN)),
+            ({**waits(prefill_budget=0.1, deferred=0.2), **COSTLY}, NO),
+            (COSTLY, NO),
+            ({**waits(prefill_budget=2), **waits("b", kv_cache=2), member("b"): 1}, ("waits for KV cache", BAD)),
+            ({**waits(prefill_budget=0.6), **waits("b", prefill_budget=0.6), member("b"): 1}, UNKNOWN),
+        ],
+    )
+    def test_waiting_to_speak_of_is_one_with_its_cause(self, tmp_path, series, expected):
+        """One request on average, or a tenth of a request's time; the cause is that of most in that server."""
+        assert {"": expected} == answer(tmp_path, {**IDLE, **series}, 22)
+
     def test_nothing_seen_is_unknown(self, tmp_path):
         """Without any server there is no "no"."""
-        assert {"": ("unknown", NEUTRAL)} == answer(tmp_path, {of(rc.BACKEND_UP, backend="a"): 0}, 22)
+        assert {"": UNKNOWN} == answer(tmp_path, {of(rc.BACKEND_UP, backend="a"): 0}, 22)
 
-    def test_native_servers_suffice(self, tmp_path):
-        """Without an exporter nothing is known of causes, and KV usage and preemptions answer."""
-        native = {name: value for name, value in IDLE.items() if not name.startswith(rc.WAITING_CAUSE.name)}
-        assert {"": ("no", GOOD)} == answer(tmp_path, native, 22)
+    @pytest.mark.parametrize(
+        ("series", "expected"),
+        [
+            ({}, NO),
+            ({of(rc.WAITING, **model("a")): "2 0x3"}, NO),
+            ({of(rc.WAITING, **model("a")): "2 2 0x3"}, CAUSELESS),
+            (COSTLY, CAUSELESS),
+        ],
+    )
+    def test_native_servers_suffice(self, tmp_path, series, expected):
+        """Without an exporter nothing is known of causes: what waits when it is scraped, and who came late, answer."""
+        assert {"": expected} == answer(tmp_path, {**NATIVE, **series}, 22, at="3m")
 
     def test_counts_servers_that_are_down(self, tmp_path):
         """Two of three are down; where none is known there is no count."""

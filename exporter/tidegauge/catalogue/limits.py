@@ -32,6 +32,9 @@ BURN_RATES: Final = (
 )
 """14.4 takes 2 % of a month's budget in an hour, 6 takes 5 % in six hours, 3 takes 10 % in a day, 1 all in a month."""
 
+WAITING_REQUESTS: Final = 1
+"""Requests that wait, on average over 5 minutes, from which it is worth a warning; in bursts a few always do."""
+
 GPU_BUSY: Final = 0.95
 """Share of SM time from which a backend's GPUs are busy."""
 GPU_SPREAD: Final = 0.2
