@@ -24,8 +24,8 @@ local recorded = catalogue.recorded;
         a.warning(
           'VllmFalseComputeBound',
           at('false_compute', recorded.gpu_dram),
-          alert.backend + ': the GPUs look busy, but their memory is only ' + alert.value('humanizePercentage') + ' used.',
-          'Kernels are resident and wait: for another GPU, for the host, or for each other. More GPUs of this kind will wait as well. Look first '
+          alert.backend + ': the GPUs look busy, but their memory bandwidth is only ' + alert.value('humanizePercentage') + ' used.',
+          'Kernels are resident and wait, for another GPU, for the host or for each other, or they copy. More GPUs of this kind will wait as well. Look first '
           + 'at the CPU of the engine process and whether CUDA graphs are on (enforce_eager), then at the batch size, then at collectives.'
         ),
         a.warning(

@@ -27,9 +27,10 @@ def false(host: str, share: str) -> Firing:
     """The alert's text."""
     return firing(
         host,
-        f"the GPUs look busy, but their memory is only {share} used.",
-        "Kernels are resident and wait: for another GPU, for the host, or for each other. More GPUs of this kind will "
-        "wait as well. Look first at the CPU of the engine process and whether CUDA graphs are on (enforce_eager), "
+        f"the GPUs look busy, but their memory bandwidth is only {share} used.",
+        "Kernels are resident and wait, for another GPU, for the host or for each other, or they copy. More GPUs of "
+        "this kind will wait as well. Look first at the CPU of the engine process and whether CUDA graphs are on "
+        "(enforce_eager), "
         "then at the batch size, then at collectives.",
     )
 
@@ -64,9 +65,12 @@ LEVELS = Group(
         *server("free", tpot=SLOW),
         *gpus("free", 0.94),
         *server("false", tpot=SLOW),
-        *gpus("false", 0.98, 0.98, dram=0.19),
+        # The second case: SMs at 98 %, memory bandwidth at 40 %.
+        *gpus("false", 0.98, 0.98, dram=0.4),
+        *server("near", tpot=SLOW),
+        *gpus("near", 0.98, 0.98, dram=0.44),
         *server("dram", tpot=SLOW),
-        *gpus("dram", 0.98, 0.98, dram=0.2),
+        *gpus("dram", 0.98, 0.98, dram=0.45),
         *server("uneven", tpot=SLOW),
         *gpus("uneven", 0.99, 0.75),
         *server("almost"),
@@ -80,12 +84,12 @@ LEVELS = Group(
     alerts=[
         Alert("healthy", COMPUTE, 5),
         Alert("just_short", FALSE, 9.5),
-        Alert("fires", FALSE, 10, [false("false", "19%")]),
+        Alert("fires", FALSE, 10, [false("false", "40%"), false("near", "44%")]),
         Alert("just_short", UNEVEN, 9.5),
         Alert("fires", UNEVEN, 10, [uneven("uneven", "24%")]),
         Alert("just_short", COMPUTE, 10),
         Alert("fires", COMPUTE, 10.5, [compute("compute", "96.5%"), compute("edge", "95%"), compute("dram", "98%")]),
-        Alert("fires", FALSE, 15, [false("false", "19%")]),
+        Alert("fires", FALSE, 15, [false("false", "40%"), false("near", "44%")]),
         Alert("fires", UNEVEN, 15, [uneven("uneven", "24%")]),
     ],
 )

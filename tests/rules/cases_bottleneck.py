@@ -60,7 +60,7 @@ WITH_GPUS = Group(
         *server("full", kv=0.95, waiting=5), *gpus("full", 0.97),
         *server("preempts", preempted=1), *gpus("preempts", 0.6),
         *server("compute", tpot=SLOW, waiting=3), *gpus("compute", 0.97, 0.97),
-        *server("false", tpot=SLOW), *gpus("false", 0.98, 0.98, dram=0.1),
+        *server("false", tpot=SLOW), *gpus("false", 0.98, 0.98, dram=0.4),
         *server("uneven", tpot=SLOW), *gpus("uneven", 0.99, 0.7),
         *server("fine"), *gpus("fine", 0.7, 0.8),
         *server("busy"), *gpus("busy", 0.96),
@@ -73,7 +73,7 @@ WITH_GPUS = Group(
         Value(rec.GPU_BUSY, 8, by_host(sched=0.35, full=0.97, preempts=0.6, compute=0.97, false=0.98, uneven=0.845,
             fine=0.75, busy=0.96, idle=0)),
         Value(rec.GPU_SPREAD, 8, by_host(sched=0.1, compute=0, false=0, uneven=0.29, fine=0.1, idle=0)),
-        Value(rec.GPU_DRAM, 8, by_host(sched=0.6, full=0.6, preempts=0.6, compute=0.6, false=0.1, uneven=0.6, fine=0.6,
+        Value(rec.GPU_DRAM, 8, by_host(sched=0.6, full=0.6, preempts=0.6, compute=0.6, false=0.4, uneven=0.6, fine=0.6,
             busy=0.6, idle=0.6)),
     ],
 )  # fmt: skip

@@ -283,7 +283,7 @@ LEVELS = Group(
         *loaded("idle", "0x40", "4x16 0x30"),
         *loaded("busy", "0x40", "0x22 4 0x30"),
         *server("slow", tpot=SLOW), *gpus("slow", 0.95),
-        *server("slow-full", tpot=SLOW, waiting=5), *gpus("slow-full", 0.95, dram=0.2),
+        *server("slow-full", tpot=SLOW, waiting=5), *gpus("slow-full", 0.95, dram=0.45),
         *server("crowded", waiting=5),
         *gpus("crowded", 0.6),
         *server("half-full", kv=0.5, waiting=5), *server("one", waiting=1),
