@@ -91,18 +91,20 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
 
 def named(worst: str, figure: str, *labels: str) -> str:
     """The figure of the fleet whose backends differ most, under the name of the backend that is the odd one out."""
-    return f"topk(1, {worst} * 0 + on ({', '.join(labels)}) group_left () {figure})"
+    return f"topk(1, ({worst}) * 0 + on ({', '.join(labels)}) group_left () {figure})"
 
 
 def slowest(id_: int, title: str) -> Panel:
-    """The slowest backend by name, and how far it is from the fastest of its fleet."""
+    """The slowest backend by name, chosen or not, and how far it is from the fastest of its fleet."""
+    slowest_of_all = f"{select(rc.FLEET_SLOWEST, **_WHOLE)} and {ON_FLEET} {select(rc.FLEET_MEMBER)}"
     return c.stat(
         id_,
         title,
         "The slowest backend, and how many times as long as at the fastest of its fleet its requests take in the mean; "
-        f"of several fleets, the most uneven one. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW)}",
+        "of several fleets, the most uneven one. Where some backends are chosen it is the slowest of their fleets, "
+        f"whether it is one of them or not. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW, rc.FLEET_MEMBER)}",
         TIMES,
-        Query(named(select(rc.FLEET_SLOWEST), select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
+        Query(named(slowest_of_all, select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
         thresholds=steps((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
         named=True,
         decimals=2,

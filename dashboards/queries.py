@@ -55,6 +55,11 @@ def buckets(series: Series) -> str:
     return select(series).replace("{", "_bucket{", 1)
 
 
+def observed(series: Series) -> str:
+    """A selector of the number of observations of one of our histograms."""
+    return select(series).replace("{", "_count{", 1)
+
+
 def native(build: str, *matchers: str) -> str:
     """Series of vLLM itself, of the chosen models and backends, in an expression where `%s` stands for the braces.
 
@@ -81,9 +86,12 @@ def per_subject(series: Series | Recorded, **labels: str) -> str:
     return by("max", select(series, **labels), *SUBJECT)
 
 
-def weighted_mean(value: str, weight: str, *labels: str) -> str:
-    """Mean of a per-backend value over backends, each weighed by its requests; values without a weight drop out."""
-    joined = f"* {ON_SUBJECT} group_left () {weight}"
+def weighted_mean(value: str, weight: str, *labels: str, on: str = ON_SUBJECT) -> str:
+    """Mean of a per-backend value over backends, each weighed by its requests; values without a weight drop out.
+
+    *on* says what they are joined on, where they are of something else than models on backends.
+    """
+    joined = f"* {on} group_left () {weight}"
     return f"{by('sum', f'{value} {joined}', *labels)} / {by('sum', f'{value} ^ 0 {joined}', *labels)}"
 
 

@@ -10,7 +10,9 @@ from dashboards import frame, outliers, questions
 from dashboards import panels as p
 from dashboards.absent import NO_PAIR
 from dashboards.fields import (
+    BLUE,
     DASHES,
+    GREEN,
     ORANGE,
     STAGE_COLOURS,
     TIMES,
@@ -23,9 +25,21 @@ from dashboards.fields import (
     coloured,
     marks,
     override_all,
+    painted,
     past,
 )
-from dashboards.queries import ON_SUBJECT, by, otherwise, per_subject, reads, select, weighted_mean
+from dashboards.queries import (
+    AT_END,
+    INSTANCE,
+    ON_SUBJECT,
+    observed,
+    otherwise,
+    per_subject,
+    reads,
+    reads_in,
+    select,
+    weighted_mean,
+)
 from dashboards.questions import REQUESTS, share
 from tidegauge.catalogue import Recorded, places
 from tidegauge.catalogue import exported as ex
@@ -35,8 +49,10 @@ from tidegauge.catalogue import thresholds as th
 
 CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 25, 50, 75, 90)}
 CALLERS: Final = f"callers of {{{{{lb.FLEET}}}}}"
-FARTHEST: Final = 3
-"""Servers whose wait is drawn at two quantiles."""
+WINDOW: Final = "15m"
+"""What the exporter's means cover, unless it is configured otherwise."""
+LONGEST: Final = {"1st": BLUE, "2nd": ORANGE, "3rd": GREEN}
+"""The places of the servers whose wait is drawn at two quantiles, each with its colour."""
 
 
 def board() -> Json:
@@ -54,19 +70,25 @@ def _stages() -> p.Row:
     return p.Row("Decomposition, and what an optimisation can gain at most", 12, panels)
 
 
+def _client() -> str:
+    """The mean wait for a slot of the caller's own limiter, over all requests that the exporters were told of."""
+    requests = f"increase({observed(ex.CALLER_WAIT)}[{WINDOW}]) > 0"
+    wait = select(ex.STAGE_SECONDS, stage=lb.CLIENT)
+    return weighted_mean(wait, f"({requests})", lb.STAGE, on=f"on (job, {INSTANCE}, {lb.FLEET})")
+
+
 def _stage_means() -> Panel:
-    client = select(ex.STAGE_SECONDS, stage=lb.CLIENT)
-    queries = [
-        Query(weighted_mean(select(rc.STAGE_MEAN, stage=stage), REQUESTS, lb.STAGE), "{{stage}}")
-        for stage in lb.SERVER_STAGES
+    means = [
+        _client(),
+        *(weighted_mean(select(rc.STAGE_MEAN, stage=stage), REQUESTS, lb.STAGE) for stage in lb.SERVER_STAGES),
     ]
     return c.graph(
         7,
         "Mean time, by stage",
         "Per request. Stacked, the four server stages make up the end-to-end time. The wait for a slot of the caller's "
-        f"own limiter comes before it. {reads(rc.STAGE_MEAN, rc.WINDOW_REQUESTS, ex.STAGE_SECONDS)}",
+        f"own limiter comes before it. {reads_in(*means)}",
         "s",
-        [Query(by("avg", client, lb.STAGE), "{{stage}}"), *queries],
+        [Query(mean, "{{stage}}") for mean in means],
         stack="normal",
         overrides=coloured(STAGE_COLOURS),
     )
@@ -89,21 +111,21 @@ def _stage_shares() -> Panel:
 def _gain_ceilings() -> Panel:
     every = "~" + "|".join(lb.SERVER_STAGES)
     mean = weighted_mean(select(rc.STAGE_MEAN, stage=every), REQUESTS, lb.STAGE)
-    client = by("avg", select(ex.STAGE_SECONDS, stage=lb.CLIENT), lb.STAGE)
+    columns = [
+        Column("mean", otherwise(mean, _client()), "s"),
+        Column("share", share(every), "percentunit", decimals=1),
+        Column("gain", f"{share(every)} * $cut", "percentunit", decimals=1),
+        Column("that is", f"({mean}) * $cut", "s"),
+    ]
     return c.table(
         10,
         "Gain ceiling: share of the stage x $cut",
         "The most that end-to-end time can fall when that part of the stage is taken away: choose it at the top. "
         "Shorter prompts touch only prefill, more sequence slots only queue, a faster model prefill and decode. The "
         "wait for the caller's own slot (client) is in none of them: no server can see it, and it comes on top. "
-        f"{reads(rc.STAGE_MEAN, rc.E2E_MEAN, rc.WINDOW_REQUESTS, ex.STAGE_SECONDS)}",
+        f"{reads_in(*(column.expr for column in columns))}",
         (lb.STAGE,),
-        [
-            Column("mean", otherwise(mean, client), "s"),
-            Column("share", share(every), "percentunit", decimals=1),
-            Column("gain", f"{share(every)} * $cut", "percentunit", decimals=1),
-            Column("that is", f"({mean}) * $cut", "s"),
-        ],
+        columns,
         sort=("gain", True),
         widths={"mean": 80, "share": 65, "gain": 70, "that is": 80},
     )
@@ -171,28 +193,37 @@ def _p50_p90() -> Panel:
     def wait(quantile: str, where: str) -> str:
         return select(rc.QUEUE_TIME, where=where, quantile=quantile)
 
-    longest = f"topk({FARTHEST}, max_over_time({wait('0.9', lb.SERVER)}[$__range] @ end()))"
+    longest = zip(LONGEST, _longest(f"max_over_time({wait('0.9', lb.SERVER)}{AT_END})"), strict=True)
+    servers = [(f"{place} {{{{backend}}}}", f" and {ON_SUBJECT} {one}", lb.SERVER) for place, one in longest]
     return c.graph(
         15,
         "Wait, p50 against p90",
-        "A log axis: far apart means waves, close together says nothing. In the lowest bucket a quantile is its edge, "
-        f"an upper bound. Of the servers, the {FARTHEST} with the longest p90. {reads(rc.QUEUE_TIME)}",
+        "Of each server p90 and, dashed, p50 in one colour, on a log axis: far apart means waves, close together says "
+        "nothing. In the lowest bucket a quantile is its edge, an upper bound. Of the servers, the "
+        f"{len(LONGEST)} with the longest p90. {reads(rc.QUEUE_TIME)}",
         "s",
         [
-            Query(
-                f"{wait(quantile, lb.SERVER)} and {ON_SUBJECT} {longest}",
-                f"{name} {{{{backend}}}}",
-            )
+            Query(f"{wait(quantile, where)}{chosen}", f"{whose}, {name}")
+            for whose, chosen, where in (*servers, (CALLERS, "", lb.CALLER))
             for quantile, name in (("0.9", "p90"), ("0.5", "p50"))
-        ]
-        + [
-            Query(wait(quantile, lb.CALLER), f"{name} {CALLERS}") for quantile, name in (("0.9", "p90"), ("0.5", "p50"))
         ],
         scale="log",
         limits=(None, None),
         legend="list",
-        overrides=[override_all("^p50 ", custom__lineStyle=DASHES)],
+        overrides=[
+            *(painted(f"^{place} ", colour) for place, colour in LONGEST.items()),
+            painted("^callers of ", STAGE_COLOURS[lb.CLIENT]),
+            override_all(", p50$", custom__lineStyle=DASHES),
+        ],
     )
+
+
+def _longest(waited: str) -> list[str]:
+    """One server of the longest wait for each place in `LONGEST`; servers that waited alike take one place each."""
+    found: list[str] = []
+    for _ in LONGEST:
+        found.append(f"topk(1, {' unless '.join((waited, *found))})")
+    return found
 
 
 def _backends() -> p.Row:

@@ -32,6 +32,7 @@ UNITS = {"seconds": {"s"}, "ratio": {"percentunit"}}
 """How a recorded unit is shown, where there is one way only."""
 
 FIXED = {
+    ("latency", 7): "a mean is weighed by the requests of the window that it is of",
     ("waves", 5): "barriers are rare: counted over five minutes, whatever a point covers",
     ("waves", 17): "barriers are rare: counted over five minutes, whatever a point covers",
 }

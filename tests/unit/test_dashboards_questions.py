@@ -6,6 +6,7 @@ import pytest
 
 from dashboards.boards import latency
 from dashboards.fields import BAD, GOOD, NEUTRAL, WARN
+from dashboards.queries import FILTERS
 from tests.unit.board_queries import evaluated, panel_of, plain, shown
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -283,6 +284,8 @@ class TestOddOneOut:
     def test_names_the_slowest_of_the_most_uneven_fleet(self, tmp_path):
         """Not the slowest of all: b takes 9 s in an even fleet, a takes 4 s in one where another takes 2 s."""
         series = {
+            member("a", "f"): 1,
+            member("b", "g"): 1,
             of(rc.FLEET_SLOWEST, fleet="f", **model("a")): 4,
             of(rc.FLEET_SLOWEST, fleet="g", **model("b")): 9,
             of(rc.FLEET_SKEW, fleet="f"): 2,
@@ -290,6 +293,19 @@ class TestOddOneOut:
         }
         expr = plain(panel_of(BOARD, 5)["targets"][0]["expr"])
         assert {"backend=a, fleet=f, model_name=m": 2} == evaluated(tmp_path, series, expr)
+
+    @pytest.mark.parametrize("chosen", ["a", "b"])
+    def test_is_the_slowest_whichever_backend_is_chosen(self, tmp_path, chosen):
+        """With the other one chosen it still is a, of its fleet; that of another fleet is none of either's."""
+        series = {
+            **{member(name, fleet): 1 for name, fleet in {"a": "f", "b": "f", "c": "g"}.items()},
+            of(rc.FLEET_SLOWEST, fleet="f", **model("a")): 4,
+            of(rc.FLEET_SLOWEST, fleet="g", **model("c")): 9,
+            of(rc.FLEET_SKEW, fleet="f"): 2,
+            of(rc.FLEET_SKEW, fleet="g"): 3,
+        }
+        expr = panel_of(BOARD, 5)["targets"][0]["expr"].replace(FILTERS[lb.BACKEND], chosen)
+        assert {"backend=a, fleet=f, model_name=m": 2} == evaluated(tmp_path, series, plain(expr))
 
     def test_unknown_is_grey(self, tmp_path):
         """One busy backend has no skew; what is shown then has no colour that means good."""
