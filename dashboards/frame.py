@@ -6,8 +6,7 @@ from typing import Any, Final
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.fields import BLUE, VERMILION, Column, Json, Panel, data_link
-from dashboards.queries import FILTERS, select
-from dashboards.queries import by as aggregated
+from dashboards.queries import FILTERS, NATIVE, STEP, by, native, select
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -19,54 +18,76 @@ _FIRING: Final = 'alertstate="firing"'
 OURS: Final = 'alertname=~"(Vllm|Tidegauge).+"'
 _SUBJECT: Final = "subject"
 """What an alert is about: the values of its labels in one."""
+_ABOUT: Final = (lb.BACKEND, lb.FLEET, lb.MODEL_NAME, lb.WHERE)
 _SEVERITIES: Final = tuple(f'severity="{one}"' for one in ("critical", "warning", "info"))
 """The gravest first."""
-_RESTARTED: Final = (
-    f"sum by ({lb.BACKEND}) (increase({select(ex.RESTARTS)}[2m])) > 0"
-    f" or (sum by (instance) (resets(vllm:{vllm.FINISHED}[2m])) > 0 unless on () {ex.BACKEND_UP.name})"
-)
-"""From the exporter; where there is none, from counters that fall."""
+_OFFERED: Final = {lb.MODEL_NAME: "model_name", lb.BACKEND: "instance", lb.FLEET: "fleet"}
+"""Variables that a reader chooses from. vLLM's own boards call a backend an instance: with their names, links work."""
+_TOLD_BY: Final = (rc.FLEET_MEMBER, rc.BACKEND_UP, ex.BACKEND_INFO, ex.CEILING, ex.CALLER_EVENTS)
+"""Series that name all models, backends and fleets together, those too that are down or only callers speak of."""
 
 
-def board(
-    which: Board,
-    description: str,
-    rows: Sequence[p.Row],
-    *,
-    by: Sequence[str] = tuple(FILTERS),
-    extra: Sequence[Any] = (),
-) -> Json:
-    """The board as Grafana's JSON: *rows* under the variables of the labels *by*, and *extra* ones of its own."""
+def board(which: Board, description: str, rows: Sequence[p.Row], *, extra: Sequence[Any] = ()) -> Json:
+    """The board as Grafana's JSON: *rows* under the variables that all boards have, and *extra* ones of its own."""
     return p.dashboard(
         uid=which.uid,
         title=f"tidegauge / {which.title}",
         description=description,
-        variables=[p.datasource(), *_chosen(by), *extra, p.constant("runbooks", places.RUNBOOKS)],
+        variables=[
+            p.datasource(),
+            *_choices(),
+            *extra,
+            p.filters("filters", "Filters"),
+            p.constant("runbooks", places.RUNBOOKS),
+        ],
         rows=rows,
         annotations=[
-            p.annotation("Alerts", _fired(by), VERMILION, "{{alertname}}", "{{backend}} {{fleet}} {{where}}"),
-            p.annotation("Restarts", _RESTARTED, BLUE, "restart", "{{backend}} {{instance}}"),
+            p.annotation("Alerts", _about(_fired(), *_ABOUT), VERMILION, "{{alertname}}", f"{{{{{_SUBJECT}}}}}"),
+            p.annotation("Restarts", _about(_restarted(), lb.BACKEND, *NATIVE), BLUE, "restart", f"{{{{{_SUBJECT}}}}}"),
         ],
         links=_links(which),
     )
 
 
-def _fired(by: Sequence[str]) -> str:
-    """The first minute of alerts: one that fires for hours would lie over the whole graph."""
-    firing = _alerts(by, OURS)
-    return f"{firing} unless {firing} offset 1m"
+def _fired() -> str:
+    """Where alerts begin: one that fires for hours would lie over the whole graph.
+
+    A point stands for the step before it, which grows with the time range; in short steps there may be no sample.
+    """
+    firing = _alerts(OURS)
+
+    def seen(moment: str = "") -> str:
+        return f"({firing}{moment} or present_over_time({firing}[$__interval]{moment}))"
+
+    return f"{seen()} unless {seen(' offset $__interval')}"
 
 
-def _chosen(by: Sequence[str]) -> list[Any]:
-    """Variables chained from model to backend to fleet, over a series that is there as long as a server is."""
-    model, backend = (f'{label}=~"{FILTERS[label]}"' for label in (lb.MODEL_NAME, lb.BACKEND))
-    member = rc.FLEET_MEMBER.name
-    chain = {lb.MODEL_NAME: member, lb.BACKEND: f"{member}{{{model}}}", lb.FLEET: f"{member}{{{model}, {backend}}}"}
+def _restarted() -> str:
+    """From the exporter; where there is none, from counters that fall."""
+    told = by("sum", f"increase({select(ex.RESTARTS)}{STEP})", lb.BACKEND)
+    seen = by("sum", native(f"resets(vllm:{vllm.FINISHED}%s{STEP})"), *NATIVE)
+    return f"{told} > 0 or ({seen} > 0 unless on () {ex.BACKEND_UP.name})"
+
+
+def _choices() -> list[Any]:
+    """What is offered, chained from model to backend to fleet; and what the choices leave, which queries filter by.
+
+    All of what is offered matches series without the label, too. That would let a choice of one label leave everything
+    of another: what is left is asked for itself.
+    """
+    offered = [f'{label}=~"${name}"' for label, name in _OFFERED.items()]
     return [
-        p.label_variable(FILTERS[label].removeprefix("$"), c.HEADINGS[label], f"label_values({seen}, {label})")
-        for label, seen in chain.items()
-        if label in by
+        *(
+            p.label_variable(name, c.HEADINGS[label], _values(label, offered[:before]))
+            for before, (label, name) in enumerate(_OFFERED.items())
+        ),
+        *(p.resolved(variable.removeprefix("$"), _values(label, offered)) for label, variable in FILTERS.items()),
     ]
+
+
+def _values(label: str, matchers: Sequence[str]) -> str:
+    told_by = f'__name__=~"{"|".join(series.name for series in _TOLD_BY)}"'
+    return f"label_values({{{', '.join((told_by, *matchers))}}}, {label})"
 
 
 def _links(which: Board) -> list[Any]:
@@ -89,19 +110,16 @@ def on_backend(which: Board, title: str) -> Json:
     return data_link(title, f"{address(which)}?{chosen}")
 
 
-def alerts(id_: int, *names: str, by: Sequence[str] = tuple(FILTERS)) -> Panel:
+def alerts(id_: int, *names: str) -> Panel:
     """The firing alerts of these names (all of ours without any), each with its runbook, the gravest first.
 
-    They follow the variables of the labels *by*; an alert without such a label, as one about a fleet has no backend, is
-    shown whatever is chosen.
+    They follow what is chosen; an alert without such a label, as one about a fleet has no backend, is shown anyway.
     """
     chosen = f'alertname=~"{"|".join(names)}"' if names else OURS
-    subject = (lb.BACKEND, lb.FLEET, lb.MODEL_NAME, "where")
-    joined = ", ".join(f'"{label}"' for label in subject)
 
     def firing(*matchers: str) -> str:
-        found = aggregated("max", _alerts(by, chosen, *matchers), "alertname", "severity", *subject)
-        return f'max by (alertname, severity, {_SUBJECT}) (label_join({found}, "{_SUBJECT}", " ", {joined}))'
+        found = by("max", _alerts(chosen, *matchers), "alertname", "severity", *_ABOUT)
+        return by("max", _about(found, *_ABOUT), "alertname", "severity", _SUBJECT)
 
     ranks = (f"{firing(matcher)} * {rank}" for rank, matcher in enumerate(_SEVERITIES))
     return c.table(
@@ -118,7 +136,13 @@ def alerts(id_: int, *names: str, by: Sequence[str] = tuple(FILTERS)) -> Panel:
     )
 
 
-def _alerts(by: Sequence[str], *matchers: str) -> str:
+def _about(expr: str, *labels: str) -> str:
+    """The expression with its subject, of those of the labels that are there: a mark's text names any that is not."""
+    joined = ", ".join(f'"{label}"' for label in labels)
+    return f'label_join({expr}, "{_SUBJECT}", " ", {joined})'
+
+
+def _alerts(*matchers: str) -> str:
     """Alerts that fire, on what is chosen or on what has no such label."""
-    filters = (f'{label}=~"{variable}|"' for label, variable in FILTERS.items() if label in by)
+    filters = (f'{label}=~"{variable}|"' for label, variable in FILTERS.items())
     return f"ALERTS{{{', '.join((_FIRING, *matchers, *filters))}}}"

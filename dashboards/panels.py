@@ -17,8 +17,8 @@ from grafanalib._gen import DashboardEncoder
 from dashboards.cleaning import clean
 from dashboards.fields import Json, Query
 
-SCHEMA_VERSION: Final = 39
-"""That of Grafana 10.4, the oldest that is to read the boards; a newer one migrates what is older."""
+SCHEMA_VERSION: Final = 41
+"""No Grafana from 10.4 on finds anything to migrate."""
 COLUMNS: Final = 24
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 TAG: Final = "tidegauge"
@@ -67,6 +67,10 @@ class _Variable(g.Template):  # type: ignore[misc]  # grafanalib has no types
         elif self.default is None:
             out["current"] = {}
         out["current"].pop("tags", None)
+        if self.hide == g.HIDE_VARIABLE:
+            out["skipUrlSync"] = True
+        if self.type == "adhoc":
+            out["filters"] = []
         return out
 
 
@@ -103,7 +107,7 @@ def panel(kind: str, id_: int, title: str, description: str, **rest: Any) -> Any
 
 def repeated(one: Any, variable: str) -> Any:
     """The panel once per chosen value of the variable, two in a line; it needs a line of its own."""
-    return attrs.evolve(one, repeat=g.Repeat("h", variable, 2))
+    return attrs.evolve(one, repeat=g.Repeat("h", variable.removeprefix("$"), 2))
 
 
 def sampled(one: Any, moments: int) -> Any:
@@ -118,16 +122,29 @@ def datasource() -> Any:
 
 def label_variable(name: str, label: str, query: str) -> Any:
     """A variable over what a `label_values` query gives; any number of them, all by default."""
+    return _looked_up(name, query, label=label, allValue=".*")
+
+
+def resolved(name: str, query: str) -> Any:
+    """All that a `label_values` query gives, one by one: what other variables leave. Its readers do not see it."""
+    return _looked_up(name, query, hide=g.HIDE_VARIABLE)
+
+
+def _looked_up(name: str, query: str, **rest: Any) -> Any:
     return _Variable(
         name=name,
-        label=label,
         query=query,
         dataSource=DATASOURCE,
         refresh=g.REFRESH_ON_TIME_RANGE_CHANGE,
         multi=True,
         includeAll=True,
-        allValue=".*",
+        **rest,
     )
+
+
+def filters(name: str, label: str) -> Any:
+    """Matchers of the reader's own, which Grafana puts into every selector of every query."""
+    return _Variable(name=name, label=label, query=None, type="adhoc", dataSource=DATASOURCE, refresh=0, sort=0)
 
 
 def choice(name: str, label: str, values: Mapping[str, str], default: str) -> Any:
@@ -147,8 +164,7 @@ def choice(name: str, label: str, values: Mapping[str, str], default: str) -> An
 
 def constant(name: str, value: str) -> Any:
     """A value that whoever installs the board may set, and that its readers do not see."""
-    hidden = 2
-    return _Variable(name=name, type="constant", query=value, default=value, hide=hidden, refresh=0, sort=0)
+    return _Variable(name=name, type="constant", query=value, default=value, hide=g.HIDE_VARIABLE, refresh=0, sort=0)
 
 
 def annotation(name: str, expr: str, colour: str, title: str, text: str) -> Json:

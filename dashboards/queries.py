@@ -6,8 +6,8 @@ from typing import Final
 from tidegauge.catalogue import Recorded, Series
 from tidegauge.catalogue import labels as lb
 
-# A backend is what vLLM's own boards call an instance: with their names for the variables, links work both ways.
-FILTERS: Final = {lb.MODEL_NAME: "$model_name", lb.BACKEND: "$instance", lb.FLEET: "$fleet"}
+FILTERS: Final = {lb.MODEL_NAME: "$chosen_model", lb.BACKEND: "$chosen_backend", lb.FLEET: "$chosen_fleet"}
+"""Variables that a query filters by: what is left of a label by whatever is chosen, a fleet's backends for one."""
 _SIDES: Final = {lb.SERVER: (lb.BACKEND, lb.MODEL_NAME), lb.CALLER: (lb.FLEET,)}
 UNKNOWN: Final = -1
 """The number of a state that nothing tells."""

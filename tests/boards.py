@@ -21,16 +21,21 @@ def panels_of(board: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def variables_of(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The variables in their order, but for the data source."""
-    return [one for one in board["templating"]["list"] if one["type"] != "datasource"]
+    """The variables in their order, but for the data source and the reader's own filters, which no query names."""
+    return [one for one in board["templating"]["list"] if one["type"] not in {"datasource", "adhoc"}]
+
+
+def is_resolved(variable: Mapping[str, Any]) -> bool:
+    """Whether a variable stands for each value of its query, whatever that gives, and is nobody's to choose."""
+    return variable["type"] == "query" and variable["hide"] != 0
 
 
 def defaults(board: Mapping[str, Any]) -> dict[str, str]:
-    """What each variable stands for when the board is opened: All where that is a choice."""
+    """What each variable stands for when the board is opened: All where that is a choice, and all that leaves."""
     found = {}
     for one in variables_of(board):
         current = one["current"].get("value", one["query"])
-        found[one["name"]] = one["allValue"] if one.get("includeAll") else str(current)
+        found[one["name"]] = EVERYTHING if one.get("includeAll") else str(current)
     return found
 
 
@@ -48,11 +53,23 @@ def chosen(board: Mapping[str, Any], server: Prometheus, begin: float, end: floa
     """One value of every variable that is looked up, each narrowed by those before it: the last one of each."""
     values = defaults(board)
     for one in variables_of(board):
-        if one["type"] == "query":
+        if one["type"] == "query" and not is_resolved(one):
             found = looked_up(one, values, server, begin, end)
             assert found, f"{one['name']} has no value: {substituted(one['query'], values)}"
             values[one["name"]] = escaped(found[-1])
-    return values
+    return resolved(board, server, begin, end, values)
+
+
+def resolved(
+    board: Mapping[str, Any], server: Prometheus, begin: float, end: float, values: Mapping[str, str]
+) -> dict[str, str]:
+    """The values with those of the variables that stand for what these leave, as Grafana joins several."""
+    found = dict(values)
+    for one in variables_of(board):
+        if is_resolved(one):
+            left = [escaped(value) for value in looked_up(one, found, server, begin, end)]
+            found[one["name"]] = left[0] if len(left) == 1 else f"({'|'.join(left)})"
+    return found
 
 
 def looked_up(

@@ -1,5 +1,7 @@
 """The histories that the boards are tried on: the demo's case, real captures, a hundred servers."""
 
+import re
+
 from tests.history import BEGIN, STEP, History, Poll, sample, scraped
 from tests.rules.promtool import ROOT
 from tidegauge import dcgm, vllm
@@ -149,6 +151,34 @@ def capture(name, *, exporter=True):
     return History(tuple(scraped(polls, watch, BEGIN)), BEGIN, end, (end,))
 
 
+FLEETS = {"agents": ("uncapped", "meta-llama/Llama-3.1-8B"), "chat": ("aborts", "qwen.2+x/(1)")}
+"""Fleets to the capture and the model of their servers: names that a regular expression would read otherwise."""
+
+
+def two_fleets():
+    """Two fleets of captured servers, with a model each."""
+    backends, polls = [], []
+    for fleet, (captured, model) in FLEETS.items():
+        for path in sorted((REPLAYS / captured).glob("*.scrapes.gz")):
+            name = f"{path.name[0]}.{fleet}:8000"
+            backends.append(Backend(name, fleet))
+            polls += [
+                Poll(BEGIN + STEP * index, name, _served(poll.body, model, len(backends)), poll.reason)
+                for index, poll in enumerate(captures.read(path))
+            ]
+    polls.sort(key=lambda poll: poll.at)
+    end = int(polls[-1].at)
+    states = [BackendState(one, WINDOW, 3600.0, BEGIN) for one in backends]
+    watch = Watch(states, Settings(window=WINDOW), float(STEP), CallersState(WINDOW, 0.1, 5))
+    return History(tuple(scraped(polls, watch, BEGIN)), BEGIN, end, (end,))
+
+
+def _served(body, model, number):
+    """The page as one of a server of that model."""
+    named = body and re.sub(r'model_name="[^"]*"', f'model_name="{model}"', body)
+    return named and _as_process(named, number)
+
+
 SIZE = 100
 SHIFTS = 20
 
@@ -197,4 +227,5 @@ HISTORIES = {
     "tinykv": lambda: capture("tinykv"),
     "tinykv, no exporter": lambda: capture("tinykv", exporter=False),
     "hundred": hundred,
+    "two fleets": two_fleets,
 }

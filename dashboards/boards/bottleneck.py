@@ -78,7 +78,6 @@ def board() -> Json:
         "compute, scheduling. GPU figures are those of NVIDIA's DCGM exporter; without them a loaded backend that "
         "neither waits nor runs out of KV cache is not judged.",
         (_verdict(), _over_time(), _each(), _evidence(), _gpus(), _all()),
-        by=(lb.MODEL_NAME, lb.BACKEND, lb.FLEET),
     )
 
 

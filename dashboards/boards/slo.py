@@ -59,7 +59,6 @@ UNUSED: Final = "no request in 3 days"
 IDLE: Final = "idle: no request was judged"
 
 _SUBJECT: Final = (lb.MODEL_NAME, lb.SLI)
-_VARIABLES: Final = (lb.MODEL_NAME, lb.BACKEND)
 _FACTORS: Final = " / ".join(f"{rate.factor:g}" for rate in limits.BURN_RATES)
 _ROOMY: Final = override_all(".", custom__fillOpacity=0, custom__axisSoftMax=1)
 """Besides, room up to a burn rate of 1: a budget that hardly burns is to look like one."""
@@ -74,7 +73,6 @@ def board() -> Json:
         "A share of requests is to be within a target, for each model. Objectives and targets are those of the rules' "
         "configuration (slo, sloByModel); the boards read them from Prometheus.",
         (_verdict(), _models(), _burning(), _latencies(), _budget(), _attainment()),
-        by=_VARIABLES,
     )
 
 
@@ -125,7 +123,7 @@ def _judged() -> Panel:
 
 
 def _alerts() -> Panel:
-    return frame.alerts(5, "Vllm.+BudgetBurn", by=_VARIABLES)
+    return frame.alerts(5, "Vllm.+BudgetBurn")
 
 
 def _models() -> p.Row:

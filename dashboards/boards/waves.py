@@ -31,7 +31,7 @@ from dashboards.fields import (
     painted,
     steps,
 )
-from dashboards.queries import by, otherwise, reads, select
+from dashboards.queries import FILTERS, by, otherwise, reads, select
 from tidegauge.catalogue import Series, places
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -156,7 +156,7 @@ def _barriers() -> p.Row:
     return p.Row(
         "Barriers against the ceilings",
         10,
-        ((p.repeated(_fan_out(), lb.FLEET), 24), (_waves(), 8), (_clipped(), 8), (_timeline(), 8)),
+        ((p.repeated(_fan_out(), FILTERS[lb.FLEET]), 24), (_waves(), 8), (_clipped(), 8), (_timeline(), 8)),
     )
 
 
@@ -164,7 +164,7 @@ def _fan_out() -> Panel:
     capacity = select(rc.FLEET_CAPACITY, basis="p90_prompt")
     return c.graph(
         6,
-        "Fan-out, ceilings and what fits: $fleet",
+        f"Fan-out, ceilings and what fits: {FILTERS[lb.FLEET]}",
         "A ceiling below the fan-out cuts barriers into waves; one above the natural bound never binds. What fits is "
         "the KV cache and the slots in requests of the p90 prompt: a ceiling above it makes the servers queue. Fan-out "
         "is told by callers, else inferred. "

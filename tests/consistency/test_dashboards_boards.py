@@ -147,9 +147,9 @@ class TestBoards:
 
     @pytest.mark.parametrize("board", EVERY_BOARD)
     def test_can_be_provisioned_and_imported(self, board):
-        """No database id, the oldest Grafana's schema, read-only, tagged, linked to its siblings."""
+        """No database id, a schema that needs no migration, read-only, tagged, linked to its siblings."""
         assert board["id"] is None
-        assert board["schemaVersion"] == 39
+        assert board["schemaVersion"] == 41
         assert board["editable"] is False
         assert "tidegauge" in board["tags"]
         assert board["links"][0]["tags"] == ["tidegauge"]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests import typescript
+from tests.boards import GENERATED, panels_of
+from tests.promql import names
 from tidegauge.arguments import parser
 from tidegauge.catalogue import places
 from tidegauge.grafana import boards
@@ -33,8 +35,10 @@ def options(*command):
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))
 def test_a_variable_is_explained(name):
-    """By its name and its label, as a user sees it."""
-    assert f"| `{name}` | {VARIABLES[name]} |" in PAGE
+    """By its name and its label, as a user sees it; several that belong together in one line."""
+    lines = [line.split(" | ")[:2] for line in PAGE.splitlines() if line.startswith("| `")]
+
+    assert [VARIABLES[name]] == [label for names, label in lines if f"`{name}`" in names]
 
 
 def test_the_grafanas_are_those_that_boards_are_held_to():
@@ -52,6 +56,22 @@ def test_options_are_explained(command):
 
     assert len(asked) > 3
     assert set() == {option for option in asked - {"--out"} if f"`{option}" not in PAGE and f" {option} " not in PAGE}
+
+
+def test_panels_of_vllms_own_series_are_listed():
+    """Every panel that no setting of the rules reaches, by its board, and none else."""
+    (section,) = re.findall(r"^### Panels of vLLM's own series\n(.*?)(?=^##)", PAGE, flags=re.MULTILINE | re.DOTALL)
+    listed = dict(re.findall(r"^\| ([A-Z][^|]*) \| ([^|]*) \|$", section, re.MULTILINE))
+    found = {
+        board.title: [
+            panel["title"]
+            for panel in panels_of(GENERATED[board.key])
+            if any(name.startswith("vllm:") for one in panel.get("targets", ()) for name in names(one["expr"]))
+        ]
+        for board in places.BOARDS
+    }
+
+    assert {title: "; ".join(panels) for title, panels in found.items() if panels} == listed
 
 
 def test_links_lead_somewhere():

@@ -13,7 +13,7 @@ import promql_parser
 import pytest
 
 from dashboards import fields
-from tests.boards import GENERATED, LOOK_UP, VARIABLE, panels_of, variables_of
+from tests.boards import GENERATED, LOOK_UP, VARIABLE, is_resolved, panels_of, variables_of
 from tests.promql import COUNTERS, VLLMS, names, parsed, selectors, within
 from tidegauge.catalogue import RECORDED
 from tidegauge.catalogue import recorded as rc
@@ -103,12 +103,16 @@ class TestVariables:
 
     @pytest.mark.parametrize("board", BOARDS)
     def test_those_that_are_looked_up_take_any_number(self, board):
-        """[template-job-rule, template-instance-rule] Several, or All, which matches series without the label too."""
+        """[template-job-rule, template-instance-rule] Several, or All, which matches series without the label too.
+
+        But for what the choices leave: that is each of its values.
+        """
         for variable in variables_of(board):
             if variable["type"] == "query":
-                found = [variable[key] for key in ("multi", "includeAll", "allValue", "datasource")]
-                assert [True, True, ".*", {"type": "prometheus", "uid": "${datasource}"}] == found
-                assert variable["label"]
+                found = [variable[key] for key in ("multi", "includeAll", "datasource")]
+                assert [True, True, {"type": "prometheus", "uid": "${datasource}"}] == found
+                offered = (variable.get("allValue"), bool(variable.get("label")), variable.get("skipUrlSync", False))
+                assert offered == ((None, False, True) if is_resolved(variable) else (".*", True, False))
 
 
 class TestQueries:

@@ -55,7 +55,7 @@ WRONG = {
     "enum": (put("botom", "graph", "options", "legend", "placement"), '"botom"'),
     "enum-of-a-field": (put("stairs", "graph", "fieldConfig", "defaults", "custom", "lineInterpolation"), '"stairs"'),
     "type": (put("null", "graph", "fieldConfig", "defaults", "thresholds", "steps", 0, "value"), "'string'"),
-    "type-of-the-board": (put("39", "schemaVersion"), "'string'"),
+    "type-of-the-board": (put("41", "schemaVersion"), "'string'"),
     "unknown-option": (put(1, "stat", "options", "reduceCalc"), '"reduceCalc"'),
     "unknown-custom": (put("auto", "table", "fieldConfig", "defaults", "custom", "cellMode"), '"cellMode"'),
     "unknown-key": (put({}, "heatmap", "yAxis"), '"yAxis"'),

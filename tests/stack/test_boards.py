@@ -15,6 +15,7 @@ from tests.boards import (
     escaped,
     looked_up,
     panels_of,
+    resolved,
     substituted,
     variables_of,
 )
@@ -222,6 +223,27 @@ class TestVariables:
                 picked = {offered[0], offered[len(offered) // 2], offered[-1]}
                 longer += [values, *({**values, variable["name"]: escaped(one)} for one in sorted(picked))]
             paths = longer[:60]
+
+    @pytest.mark.parametrize("chosen", ["model_name", "instance", "fleet"])
+    def test_a_choice_of_one_leaves_nothing_of_the_others(self, load, board, chosen):
+        """Of two fleets with a model each: whichever label is chosen, no query answers with the other fleet's."""
+        loaded, (_, made) = load("two fleets", GENERATIONS[0]), board
+        (variable,) = [one for one in variables_of(made) if one["name"] == chosen]
+        span = loaded.server, loaded.begin, loaded.end
+        found = []
+        for fleet, (_, model) in histories.FLEETS.items():
+            (value, *_) = [
+                one
+                for one in looked_up(variable, defaults(made), *span)
+                if one in {fleet, model} or one.endswith(f".{fleet}:8000")
+            ]
+            values = resolved(made, *span, {**defaults(made), chosen: escaped(value)})
+            others = {name for other, (_, name) in histories.FLEETS.items() if other != fleet for name in (other, name)}
+            for panel, target, rows in answers(loaded, made, values):
+                told = " ".join(value for row in rows for value in row["metric"].values())
+                found += [f"{panel['title']}, {target['refId']}: {other}" for other in others if other in told]
+
+        assert [] == found
 
 
 class TestHistory:

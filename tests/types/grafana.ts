@@ -74,8 +74,9 @@ export interface Panels {
   row: Omit<schema.RowPanel, 'panels'> & { panels: never[] };
 }
 
-// The panels are checked one by one; what a Prometheus annotation adds is not in the package either.
-export type Board = Omit<Written<schema.Dashboard>, 'panels' | 'annotations'> & {
+// The panels are checked one by one; what a Prometheus annotation and a variable of type adhoc add is not in the package either.
+export type Board = Omit<Written<schema.Dashboard>, 'panels' | 'annotations' | 'templating'> & {
+  templating: { list: (Written<schema.VariableModel> & { filters?: never[] })[] };
   annotations: {
     list: (Written<schema.AnnotationQuery> & { expr: string; step: string; titleFormat: string; textFormat: string })[];
   };

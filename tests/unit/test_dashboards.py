@@ -16,24 +16,24 @@ from tidegauge.catalogue import recorded as rc
 class TestSelect:
     def test_filters_by_every_variable_it_has_a_label_for(self):
         """A per-backend series is filtered by model and backend, one about a fleet by fleet."""
-        assert f'{rc.E2E_MEAN.name}{{model_name=~"$model_name", backend=~"$instance"}}' == select(rc.E2E_MEAN)
-        assert f'{rc.FLEET_SKEW.name}{{fleet=~"$fleet"}}' == select(rc.FLEET_SKEW)
-        assert f'{ex.BACKEND_UP.name}{{backend=~"$instance"}}' == select(ex.BACKEND_UP)
+        assert f'{rc.E2E_MEAN.name}{{model_name=~"$chosen_model", backend=~"$chosen_backend"}}' == select(rc.E2E_MEAN)
+        assert f'{rc.FLEET_SKEW.name}{{fleet=~"$chosen_fleet"}}' == select(rc.FLEET_SKEW)
+        assert f'{ex.BACKEND_UP.name}{{backend=~"$chosen_backend"}}' == select(ex.BACKEND_UP)
 
     def test_split_is_filtered_by_the_labels_of_its_side(self):
         """The caller's side has no backend, the server's no fleet: filtering by what is absent would hide it."""
-        server = f'{rc.WAVES.name}{{where="server", model_name=~"$model_name", backend=~"$instance"}}'
+        server = f'{rc.WAVES.name}{{where="server", model_name=~"$chosen_model", backend=~"$chosen_backend"}}'
         assert server == select(rc.WAVES, where=lb.SERVER)
-        assert f'{rc.WAVES.name}{{where="caller", fleet=~"$fleet"}}' == select(rc.WAVES, where=lb.CALLER)
+        assert f'{rc.WAVES.name}{{where="caller", fleet=~"$chosen_fleet"}}' == select(rc.WAVES, where=lb.CALLER)
 
     def test_client_stage_is_the_callers(self):
         """The wait for the caller's slot has a fleet and no backend: choosing a backend does not hide it."""
-        expected = f'{ex.STAGE_SECONDS.name}{{stage="client", fleet=~"$fleet"}}'
+        expected = f'{ex.STAGE_SECONDS.name}{{stage="client", fleet=~"$chosen_fleet"}}'
         assert expected == select(ex.STAGE_SECONDS, stage=lb.CLIENT)
 
     def test_given_values_replace_the_variable(self):
         """A label that is given is not filtered by its variable; `~` makes it a regular expression."""
-        expected = f'{rc.STAGE_MEAN.name}{{backend="b", stage=~"queue|other", model_name=~"$model_name"}}'
+        expected = f'{rc.STAGE_MEAN.name}{{backend="b", stage=~"queue|other", model_name=~"$chosen_model"}}'
         assert expected == select(rc.STAGE_MEAN, backend="b", stage="~queue|other")
 
     def test_refuses_a_label_that_the_series_has_not_got(self):

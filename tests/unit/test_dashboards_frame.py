@@ -76,7 +76,37 @@ class TestFiringAlerts:
         assert {"TidegaugeDown"} == {name for name, _ in asked(tmp_path, names=("Tidegauge.+",))}
 
 
-def test_board_without_a_variable_does_not_filter_by_it():
-    """The board of SLOs has no fleet to choose."""
-    expr = frame.alerts(1, by=(lb.MODEL_NAME, lb.BACKEND)).targets[0].expr
-    assert (True, False) == (FILTERS[lb.BACKEND] in expr, FILTERS[lb.FLEET] in expr)
+class TestMarks:
+    @pytest.mark.parametrize("interval", ["15s", "2m", "15m"])
+    def test_an_alert_is_marked_where_it_begins(self, tmp_path, interval):
+        """Once, at the end of the step in which it began, however long the steps are; not while it goes on."""
+        begun, minutes = 31, 91
+        series = {alert("VllmSkew", fleet="f"): f"_x{begun} 1x{minutes - begun}"}
+        seconds = {"15s": 15, "2m": 120, "15m": 900}[interval]
+        expr = plain(frame._fired()).replace("$__interval", interval)
+        at = [moment for moment in range(0, minutes * 60, seconds) if evaluated(tmp_path, series, expr, f"{moment}s")]
+
+        assert [-(-begun * 60 // seconds) * seconds] == at
+
+    def test_an_alert_that_ends_within_a_step_is_marked(self, tmp_path):
+        """Ten minutes of firing between two points that are a quarter of an hour apart."""
+        series = {alert("VllmSkew", fleet="f"): "_x31 1x10 stale _x60"}
+        expr = plain(frame._fired()).replace("$__interval", "15m")
+
+        assert [2700] == [m for m in range(0, 5400, 900) if evaluated(tmp_path, series, expr, f"{m}s")]
+
+    @pytest.mark.parametrize(("interval", "marked"), [("1m", {32 * 60}), ("15m", {45 * 60})])
+    def test_a_restart_is_marked_in_steps_of_any_length(self, tmp_path, interval, marked):
+        """Of a chosen server, told by the exporter or seen in the counters."""
+        told = {'tidegauge_backend_restarts_total{backend="a"}': "0x31 1x60"}
+        seen = {
+            f'vllm:request_success_total{{instance="{name}",model_name="m"}}': "5+5x31 3+5x60" for name in ("a", "b")
+        }
+        step = int(interval[:-1]) * 60
+        expr = frame._restarted().replace("$__rate_interval", f"{step + 15}s")
+        for variable, value in {FILTERS[lb.MODEL_NAME]: "m", FILTERS[lb.BACKEND]: "a"}.items():
+            expr = expr.replace(variable, value)
+        for series in (told, seen):
+            found = {at: evaluated(tmp_path, series, expr, f"{at}s") for at in range(0, 5400, step)}
+            assert marked == {at for at, rows in found.items() if rows}
+            assert {1} == {len(rows) for rows in found.values() if rows}

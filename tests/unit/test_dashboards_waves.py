@@ -3,6 +3,7 @@
 import pytest
 
 from dashboards.boards import waves
+from dashboards.queries import FILTERS
 from tests.unit.board_queries import evaluated, panel_of, plain, shown
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
@@ -144,5 +145,5 @@ def test_queue_heatmap_knows_backends_by_either_label(board, tmp_path):
         f'{name}{{model_name="m", instance="c", le="0.3"}}': "0+100x10",
     }
     expr = panel_of(board, 12)["targets"][0]["expr"].replace("$__rate_interval", "4m")
-    expr = expr.replace("$instance", "a|b").replace("$model_name", ".*")
+    expr = expr.replace(FILTERS[lb.BACKEND], "a|b").replace(FILTERS[lb.MODEL_NAME], ".*")
     assert evaluated(tmp_path, series, expr, at="8m") == {"le=0.3": 12}
