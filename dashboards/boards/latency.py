@@ -47,7 +47,7 @@ from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 25, 50, 75, 90)}
+CUTS: Final = {f"{percent} %": f"{percent / 100:g}" for percent in (10, 20, 25, 30, 40, 50, 60, 70, 75, 80, 90)}
 CALLERS: Final = f"callers of {{{{{lb.FLEET}}}}}"
 WINDOW: Final = "15m"
 """What the exporter's means cover, unless it is configured otherwise."""
