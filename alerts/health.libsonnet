@@ -49,7 +49,7 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
             'Neither Prometheus nor an exporter gets a metrics page from it. Look first whether the process runs and answers on /health, '
             + 'then at its log; the other backends now carry its load.',
             'There is no target of a vLLM job and no backend from an exporter, so every other alert on vLLM is blind. Look first at the '
-            + 'service discovery and at the job names, which must match ' + std.strReplace(config.vllmSelector, '"', "'") + '.'
+            + 'service discovery and at the job names, which must match ' + alert.literal(std.strReplace(config.vllmSelector, '"', "'")) + '.'
           )
         ),
         a.warning(

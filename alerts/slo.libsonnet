@@ -54,7 +54,7 @@ local seconds = { '5m': 300, '30m': 1800, '1h': 3600, '2h': 7200, '6h': 21600, '
       + alert.value('printf "%.1f"') + ' times too fast.',
       'The objective is %g%% within %g s, and the last %s miss it as well. ' % [100 * target.objective, target.seconds, rate.short]
       + figures[sli].look,
-      labels={ window: rate.long } + target.labels,
+      labels={ window: rate.long } + std.mapWithKey(function(_, value) alert.literal(value), target.labels),
       hold=rate.hold
     )
   ),

@@ -21,7 +21,11 @@ local recorded = catalogue.recorded;
   // One figure per backend from the GPUs that its name leads to.
   local key = 'gpu_host',
   local place(vector) = 'label_replace(%s, "%s", "$1", "%s", "(.+)")' % [vector, key, gpu.label],
-  local backends = 'label_replace(%s, "%s", "$1", "backend", "%s")' % [recorded.backend_up, key, gpu.backendPattern],
+  local backends = 'label_replace(%s, "%s", "$1", "backend", %s)' % [
+    recorded.backend_up,
+    key,
+    std.escapeStringJson(gpu.backendPattern),
+  ],
   local onBackend(vector) = p.by('max', ['backend'], '%s * 0 + %s group_left () %s' % [
     backends,
     p.on([key]),

@@ -35,6 +35,9 @@
       '{{ with %s }}%s{{ . | first | value | %s }}%s{{ end }}' % [a.lookup(query, labels, matchers), before, format, after],
   },
 
+  // A setting's *text* as it stands, where a template would take its braces for its own.
+  literal(text):: std.strReplace(text, '{{', '{{ "{{" }}'),
+
   backend:: '{{ $labels.backend }}',
   model:: '{{ $labels.model_name }} on {{ $labels.backend }}',
   fleet:: 'fleet {{ $labels.fleet }}',

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mixin import generate
-from tidegauge.rules import RulesError
+from tidegauge.rules import RulesError, evaluate
 
 CATALOGUE = generate.rendered()[generate.CATALOGUE]
 
@@ -54,18 +54,15 @@ def test_no_two_alerts_are_alike_to_promtool():
     assert len(made) == len({(rule["alert"], *sorted(rule["labels"].items())) for rule in made})
 
 
-def test_an_alert_without_a_hold_is_named():
+def test_an_alert_without_a_hold_is_named(tmp_path):
     """Whoever adds an alert is told the key that it lacks."""
-    with pytest.raises(RulesError, match=r"holds\.\w+: not in mixin/config\.libsonnet"):
-        alerts("{ holds: { VllmBackendDown: '1m' } }")
+    alert = "(import 'mixin/lib/alert.libsonnet').new({ holds: {} }, 'skew').info('VllmNew', 'up', '', '')"
+    (tmp_path / "mixin").mkdir()
+    (tmp_path / "mixin" / "lib").symlink_to(generate.ROOT / "mixin" / "lib")
+    (tmp_path / "mixin" / "mixin.libsonnet").write_text(f"{{ rule: {alert} }}".replace("mixin/lib", "lib"))
 
-
-def test_one_time_for_loading():
-    """How long a server may load is one setting for both alerts that would miss it."""
-    made = {rule["alert"]: rule for rule in alerts("{ loadingTime: '43m' }")}
-
-    assert {"offset 43m", "[43m]"} <= set(re.findall(r"offset \w+|\[\w+\]", made["VllmBackendDown"]["expr"]))
-    assert made["TidegaugeNativeMetricsMissing"]["for"] == "43m"
+    with pytest.raises(RulesError, match=r"holds\.VllmNew: not in mixin/config\.libsonnet"):
+        evaluate(tmp_path, "rule")
 
 
 def test_burn_rates_are_a_list_of_ones_own():
@@ -113,6 +110,18 @@ def test_joins_keep_to_a_cluster():
 
     assert len(lists) > 20
     assert all(one.startswith("site") for one in lists)
+
+
+def test_braces_of_a_setting_are_shown_as_they_are():
+    """A model's name and a selector may look like a template, and are none."""
+    config = """{ vllmSelector: 'job="{{x}}"', sloByModel: { 'a{{b': { ttft: { seconds: 2.5 } } } }"""
+    made = alerts(config)
+
+    (down,) = [rule for rule in made if rule["alert"] == "VllmBackendDown"]
+    assert """must match job='{{ "{{" }}x}}'.""" in down["annotations"]["description"]
+    own = [rule for rule in made if rule["labels"].get("model_name")]
+    assert {'a{{ "{{" }}b'} == {rule["labels"]["model_name"] for rule in own}
+    assert all('model_name="a{{b"' in rule["expr"] for rule in own)
 
 
 def test_every_limit_is_used():

@@ -8,6 +8,7 @@ import tomllib
 import pytest
 import yaml
 
+from tests.generations import GENERATIONS, program
 from tidegauge import cli, rules
 from tidegauge.rules import RulesError, render, settings, sources
 
@@ -88,6 +89,47 @@ class TestSettings:
         assert {} == settings([], str(tmp_path / "own.yml"))
 
 
+MATCHERS = (
+    'expected matchers such as job="{}", joined by commas, without braces; '
+    "regular expressions of literals, groups, classes and repeats up to 1000"
+)
+NO_MATCHERS = [
+    "llm",
+    '{job="vllm"}',
+    'job="vllm",',
+    'job="vllm',
+    'job="a" pod="b"',
+    'job=="a"',
+    'job= ~"a"',
+    '9="a"',
+    '__name__="a"',
+    r'job=~"\d"',
+    'job="a\nb"',
+    'job=~"vllm("',
+    'job=~"(?=vllm)"',
+]
+PATTERN = (
+    "expected a regular expression with a group for the GPU's place, such as '([^:]+).*', of literals, groups, classes "
+    "and repeats up to 1000, found "
+)
+NO_PATTERNS = [
+    *("", r"\d+", "([^:+", "(a))", "(a", "(a**)", "(a)[z-a]", "(a)[]", "(a)[[:alpha:]]", "(a)^*", "*(a)"),
+    *(
+        "(a){1001}",
+        "((a){40}){40}",
+        "(a){2,1}",
+        "(a){,2}",
+        "(?=(a))",
+        "(?P<x>a)",
+        r"(a)\1",
+        r"(a)\pL",
+        "(a)(?i",
+        "(a)\\",
+    ),
+]
+PREFIXES = "expected a list of prefixes such as ['vllm:'], of letters, digits, underscores and colons, found "
+CUTS = "expected a list of fractions in quotes, such as ['0.5'], found "
+
 WRONG = [
     ({"stageWindo": "5m"}, "stageWindo: unknown key; known: backendLabel"),
     ({"slo": {"ttft": {"secnds": 2}}}, "slo.ttft.secnds: unknown key; known: edges, objective, seconds"),
@@ -99,15 +141,22 @@ WRONG = [
     ({"thresholds": {"skew": "1.5"}}, 'thresholds.skew: expected a number, found "1.5"'),
     ({"thresholds": {"skew": -1}}, "thresholds.skew: expected a number of at least 0, found -1"),
     ({"thresholds": None}, "thresholds: expected settings, found null"),
+    ({"holds": {"VllmBackendDown": ""}}, 'holds.VllmBackendDown: expected a duration such as 5m or 0s, found ""'),
+    ({"holds": {"VllmBackendDown": "30m1h"}}, "holds.VllmBackendDown: expected a duration such as 5m or 0s, found"),
+    ({"holds": {"VllmBackendDown": "300y"}}, "holds.VllmBackendDown: expected a duration such as 5m or 0s, found"),
     ({"backendLabel": "a-b"}, 'backendLabel: expected a label name, found "a-b"'),
-    ({"vllmSelector": "llm"}, 'vllmSelector: expected matchers such as job="vllm", found "llm"'),
-    ({"tidegaugeSelector": "te"}, 'tidegaugeSelector: expected matchers such as job="tidegauge", found "te"'),
-    ({"gpu": {"selector": "dcgm"}}, 'gpu.selector: expected matchers such as job="dcgm", found "dcgm"'),
+    *(
+        ({"vllmSelector": one}, f"vllmSelector: {MATCHERS.format('vllm')}, found {json.dumps(one)}")
+        for one in NO_MATCHERS
+    ),
+    ({"tidegaugeSelector": "te"}, f'tidegaugeSelector: {MATCHERS.format("tidegauge")}, found "te"'),
+    ({"gpu": {"selector": "dcgm"}}, f'gpu.selector: {MATCHERS.format("dcgm")}, found "dcgm"'),
+    *(({"gpu": {"backendPattern": one}}, f"gpu.backendPattern: {PATTERN}{json.dumps(one)}") for one in NO_PATTERNS),
     ({"backendLabel": ""}, 'backendLabel: expected a label name, found ""'),
     ({"clusterLabel": "7"}, 'clusterLabel: expected a label name, or empty, found "7"'),
-    ({"metricPrefixes": []}, "metricPrefixes: expected a list of prefixes such as ['vllm:'], found []"),
+    *(({"metricPrefixes": one}, f"metricPrefixes: {PREFIXES}{json.dumps(one)}") for one in ([], ["vllm."], ["9x"])),
     ({"metricPrefixes": "vllm_"}, 'metricPrefixes: expected a list, found "vllm_"'),
-    ({"cuts": ["half"]}, """cuts: expected a list of fractions in quotes, such as ['0.5'], found ["half"]"""),
+    *(({"cuts": [one]}, f"""cuts: {CUTS}["{one}"]""") for one in ("half", "1.0.0", ".5", "0.", "1.5", "")),
     ({"slo": {"e2e": {"objective": 99}}}, "slo.e2e.objective: expected a share between 0 and 1, found 99"),
     ({"slo": {"e2e": {"edges": []}}}, "slo.e2e.edges: expected a list of bucket edges in seconds, found []"),
     ({"slo": {"e2e": {"seconds": 0.1}}}, "slo.e2e: no bucket edge at or below 0.1 s; the lowest is 0.3 s"),
@@ -179,6 +228,62 @@ class TestRender:
 
         with pytest.raises(RulesError, match=r"pip install gojsonnet"):
             render(ROOT, {})
+
+
+class TestLoadable:
+    """What is accepted is a rule file to Prometheus of both generations."""
+
+    @pytest.mark.parametrize("generation", GENERATIONS)
+    @pytest.mark.parametrize(
+        "overrides",
+        [
+            {"vllmSelector": """job=~"(?i)vllm[-_]\\\\d{1,3}|(?:a|b)+?\\"",zone!='it\\'s',pod!~`x\\d`"""},
+            {"vllmSelector": 'job="{{ no template }}"', "metricPrefixes": ["ray_vllm:", ""]},
+            {"gpu": {"backendPattern": r'"([^:]+\.\d{1,3}[\w\-a-f]*)"(?::[0-9]+)?$'}},
+            {"sloByModel": {'a{{b}}"\\ü\n{{{': {"ttft": {"seconds": 2.5, "objective": 0.5}, "tpot": {"seconds": 1}}}},
+            {"holds": {"VllmBackendDown": "0s", "VllmBurstArrivals": "1h30m"}, "stageWindow": "1h30m5s10ms"},
+            {"cuts": ["0", "1", "1.0", "0.999"], "prefixMemory": "1w1d", "exporterMemory": "1y"},
+            {"runbookBaseUrl": "https://wiki/{{x", "dashboards": {"skew": "{{"}},
+        ],
+        ids=lambda value: json.dumps(value)[:40],
+    )
+    def test_what_is_accepted_loads(self, generation, overrides, tmp_path):
+        """Quotes, backslashes and braces of a setting are escaped where they stand in PromQL or in a template."""
+        for name, text in render(ROOT, overrides).items():
+            (tmp_path / name).write_text(text)
+            done = subprocess.run(
+                [program("promtool", generation), "check", "rules", name],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert 0 == done.returncode, done.stdout + done.stderr
+
+    def test_a_long_setting_is_read_to_its_end(self):
+        """Jsonnet's stack ends at 500 calls; a list of a hundred jobs does not end there."""
+        jobs = "|".join(f"vllm-{number}" for number in range(500))
+
+        assert jobs in render(ROOT, {"vllmSelector": f'job=~"{jobs}"'})["rules.yaml"]
+        with pytest.raises(RulesError, match="vllmSelector: expected matchers"):
+            render(ROOT, {"vllmSelector": f'job=~"{jobs}("'})
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [
+            ("{ cuts: ['1.0.0'] }", f"cuts: {CUTS}"),
+            (
+                "{ thresholds: { skew: 2 } }",
+                r"thresholds: expected every key, found none of bimodal_late_high, .*; with `\+:` the defaults",
+            ),
+            ("{ slo+: { ttft: { seconds: 5 } } }", "slo.ttft: expected every key, found none of edges, objective;"),
+            ("{ vllmSelector: '{}' }", "vllmSelector: expected matchers"),
+        ],
+    )
+    def test_plain_jsonnet_says_the_same(self, config, message):
+        """Whoever merges `_config` without the command reads the key as well, before any rule is made."""
+        with pytest.raises(RulesError, match="^" + message.replace("[", r"\[")):
+            rules.evaluate(ROOT, "prometheusRules", config)
 
 
 class TestSources:
