@@ -7,6 +7,9 @@ local recorded = catalogue.recorded;
 {
   local config = self._config,
   local a = alert.new(config, 'skew'),
+  local n = promql.number,
+  local p = promql.new(config),
+  local extreme(op) = p.by(op, ['fleet'], recorded.fleet_e2e),
 
   // *text* with the slowest backend's sample as the dot.
   local slowest(text) =
@@ -19,7 +22,13 @@ local recorded = catalogue.recorded;
         a.warning(
           'VllmBackendSkew',
           // The slowest backend is named in the text, not in a label: two that take turns are one finding.
-          '%s > %s' % [recorded.fleet_skew, promql.number(config.thresholds.skew)],
+          '%s > %s and %s - %s >= %s' % [
+            recorded.fleet_skew,
+            n(config.thresholds.skew),
+            extreme('max'),
+            extreme('min'),
+            n(config.limits.worth_seconds),
+          ],
           'fleet {{ $labels.fleet }}: the slowest backend' + slowest(' {{ . | first | label "backend" }}')
           + ' takes {{ $value | printf "%.2f" }} times as long as the fastest.',
           'A request takes ' + slowest('{{ . | first | value | humanizeDuration }}')

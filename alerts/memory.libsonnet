@@ -10,6 +10,15 @@ local model = ['backend', 'model_name'];
   local a = alert.new(config, 'capacity'),
   local n = promql.number,
 
+  // A probe that asks for a few tokens every now and then has hits or none, and says nothing of the cache.
+  local served = '%s * 300 >= %s' % [recorded.request_rate, n(config.thresholds.min_requests)],
+  local before(selector) = 'avg_over_time((%s%s and %s)[%s:5m] offset 1h)' % [
+    recorded.prefix_hit,
+    selector,
+    served,
+    config.prefixMemory,
+  ],
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'tidegauge-memory-alerts',
@@ -33,15 +42,15 @@ local model = ['backend', 'model_name'];
         ),
         a.warning(
           'VllmPrefixHitDropped',
-          '%s < %s * (avg_over_time(%s[%s] offset 1h) >= %s)' % [
+          '%s < %s * (%s >= %s) and %s' % [
             recorded.prefix_hit,
             n(config.limits.prefix_drop),
-            recorded.prefix_hit,
-            config.prefixMemory,
+            before(''),
             n(config.limits.prefix_floor),
+            served,
           ],
           alert.model + ': the prefix cache holds ' + alert.value('humanizePercentage') + ' of the prompt tokens'
-          + a.figure('avg_over_time(%sSELECTOR[%s] offset 1h)' % [recorded.prefix_hit, config.prefixMemory], model, 'humanizePercentage', ', ', ' before') + '.',
+          + a.figure(before('SELECTOR'), model, 'humanizePercentage', ', ', ' before') + '.',
           'What the cache held is computed again, so prefill takes longer and the token budget is spent on it. Look first for a change of the '
           + 'prompts (a timestamp or an id at their start), then for a router that no longer sends a conversation to the same server, then at '
           + 'KV-cache usage: a full cache evicts prefixes.'

@@ -52,7 +52,15 @@ local model = ['backend', 'model_name'];
         ),
         a.warning(
           'VllmUnaccountedLatencyHigh',
-          '%s{stage="other"} >= %s and %s %s' % [recorded.stage_share, n(limits.unaccounted), p.on(model), p.enough(recorded.window_requests)],
+          '%s{stage="other"} >= %s and %s %s{stage="other"} >= %s and %s %s' % [
+            recorded.stage_share,
+            n(limits.unaccounted),
+            p.on(model),
+            recorded.stage_mean,
+            n(limits.worth_seconds),
+            p.on(model),
+            p.enough(recorded.window_requests),
+          ],
           alert.model + ': ' + alert.value('humanizePercentage') + ' of the time of a request is in no stage'
           + a.figure(recorded.stage_mean + 'SELECTOR', model, 'humanizeDuration', ', ', ' each', 'stage="other"') + '.',
           'That time passes outside the engine, nearly all of it before the first token: in the API server, the tokeniser, or waiting for a step '

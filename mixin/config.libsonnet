@@ -48,6 +48,8 @@ local catalogue = import 'catalogue.json';
       aborted: 0.1,
       // Share of a request's time in no stage of the engine: 1 to 8 % where all is well, most under bursts.
       unaccounted: 0.2,
+      // Seconds of a request, that lie in no stage or between two backends: fewer are not worth a warning, whatever their share.
+      worth_seconds: 0.1,
       // P99 of arrivals per second over their mean, and the arrivals in such a second. Even streams stay far below.
       burst: 10,
       burst_arrivals: 5,

@@ -3,7 +3,7 @@
 from tests.rules.cases_alerts_evidence import FAILING, failing, idle, nothing, polls
 from tests.rules.cases_alerts_memory import FULL, HIT, PREFIXES_RESTART, full
 from tests.rules.cases_alerts_requests import REFUSED, few_refused, refused, refusing
-from tests.rules.cases_fleet import SKEW, info, told
+from tests.rules.cases_fleet import SKEW, info, skewed, told
 from tests.rules.cases_health import EXPORTER, EXPORTER_GONE, STALLED, stalled, up
 from tests.rules.cases_split import BIMODAL, SATURATED, SERVER_TEXT
 from tests.rules.promtool import Alert, Firing, Group, Series, series
@@ -66,10 +66,15 @@ SPLITS = Group(
 )  # fmt: skip
 
 JUST_SKEWED = Group(
-    "a skew of exactly the bound is none",
-    [*told("a:8000", "sim", 15), *told("b:8000", "sim", 10), info("a:8000", "f"), info("b:8000", "f")],
-    alerts=[Alert("healthy", SKEW, 15)],
-)
+    "a skew of exactly the bound is none; one of a tenth of a second is, and one of less is not worth a word",
+    [
+        *told("a:8000", "sim", 15), *told("b:8000", "sim", 10), info("a:8000", "f"), info("b:8000", "f"),
+        *told("c:8000", "tenth", 0.25), *told("d:8000", "tenth", 0.15),
+        *told("e:8000", "less", 0.25), *told("f:8000", "less", 0.16),
+        *told("g:8000", "embed", 0.018), *told("h:8000", "embed", 0.0115),
+    ],
+    alerts=[Alert("fires", SKEW, 15, [skewed("tenth", "1.67", "c:8000", "250ms")])],
+)  # fmt: skip
 
 ONE_HELD = {"backend": "a:8000", "model_name": "sim"}
 # In steps of 25 s no sample lies at the far end of two minutes, of which the generations of Prometheus disagree.

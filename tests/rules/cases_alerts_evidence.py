@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tests.rules.cases_health import up
 from tests.rules.promtool import Alert, Firing, Group, Series, series
 from tests.rules.servers import Phase, Server, exporter, polled
-from tests.rules.steady import MODERN, OLD, RAY, Steady
+from tests.rules.steady import MODERN, OLD, RAY
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rec

@@ -130,9 +130,10 @@ PREEMPTIONS_RESTART = Group(
 )
 
 
-def hit(model: str, values: Iterable[float] | str) -> Series:
-    """A prefix hit as recorded."""
-    return series(rec.PREFIX_HIT.name, values, backend=f"{model}:8000", model_name=model)
+def hit(model: str, values: Iterable[float] | str, requests: str = "1x206") -> list[Series]:
+    """A prefix hit as recorded, and finished requests per second."""
+    names = {"backend": f"{model}:8000", "model_name": model}
+    return [series(rec.PREFIX_HIT.name, values, **names), series(rec.REQUEST_RATE.name, requests, **names)]
 
 
 def dropped(model: str, now: str, before: str) -> Firing:
@@ -146,19 +147,29 @@ def dropped(model: str, now: str, before: str) -> Firing:
     )
 
 
-# In steps of a quarter of an hour. The sample at the far end of the day is the mean of the rest, as the generations of
-# Prometheus disagree whether it is inside: 0.6 over the day, 0.8 over half of it, 0.75 over two.
-VARIED = [0.9] * 99 + [0.6] + [0.4] * 48 + [0.8] * 50
+TWENTY = 20 / 300
+"""Requests per second of which five minutes have just enough."""
+# In steps of a quarter of an hour. The samples at both ends of the day are the mean of the rest, as the generations of
+# Prometheus disagree whether they are inside, and for how long: 0.6 over the day, 0.8 over half of it, 0.75 over two.
+VARIED = [0.9] * 99 + [0.6] * 2 + [0.4] * 47 + [0.8] * 47 + [0.6] + [0.8] * 2
 PREFIXES = Group(
     "a prefix hit has dropped when it is under half of what it was over the day before, and was worth something",
     [
-        hit("halved", "0.6x197 0.2x9"),
-        hit("just-half", "0.6x197 0.3x9"),
-        hit("never-much", "0.06x197 0.01x9"),
-        hit("much-enough", "0.125x197 0.05x9"),
-        hit("varied", [*VARIED, *[0.35] * 9]),
-        hit("varied-more", [*VARIED, *[0.25] * 9]),
-        hit("new", "_x197 0.2x9"),
+        *hit("halved", "0.6x197 0.2x9"),
+        *hit("just-half", "0.6x197 0.3x9"),
+        *hit("never-much", "0.06x197 0.01x9"),
+        *hit("much-enough", "0.125x197 0.05x9"),
+        *hit("varied", [*VARIED, *[0.35] * 9]),
+        *hit("varied-more", [*VARIED, *[0.25] * 9]),
+        *hit("new", "_x197 0.2x9"),
+        # Twenty requests in five minutes, and a few less.
+        *hit("least", "0.6x197 0.2x9", f"{TWENTY!r}x206"),
+        *hit("probed-now", "0.6x197 0x9", "1x197 0.06x9"),
+        *hit("probed-before", "0.6x197 0.2x9", "0.06x197 1x9"),
+        # One time of enough requests, at the floor; and none that is an hour ago.
+        *hit("floor", "0.1x197 0.04x9", "0.06x150 1 0.06x45 1x9"),
+        *hit("lately", "0.6x197 0.2x9", "0.06x195 1x11"),
+        *hit("probed-by-night", "0x60 0.6x30 0x70 0.6x34 0.2x9", "0.03x60 1x30 0.03x70 1x43"),
     ],
     alerts=[
         Alert("healthy", HIT, 2955),
@@ -171,6 +182,9 @@ PREFIXES = Group(
                 dropped("halved", "20%", "60%"),
                 dropped("much-enough", "5%", "12.5%"),
                 dropped("varied-more", "25%", "60%"),
+                dropped("least", "20%", "60%"),
+                dropped("probed-by-night", "20%", "60%"),
+                dropped("floor", "4%", "10%"),
             ],
         ),
     ],
@@ -179,7 +193,11 @@ PREFIXES = Group(
 
 
 def cached(names: Mapping[str, str], hits: str, queries: str) -> list[Series]:
-    return [series(f"vllm:{vllm.PREFIX_HITS}", hits, **names), series(f"vllm:{vllm.PREFIX_QUERIES}", queries, **names)]
+    return [
+        series(f"vllm:{vllm.PREFIX_HITS}", hits, **names),
+        series(f"vllm:{vllm.PREFIX_QUERIES}", queries, **names),
+        series(f"vllm:{vllm.FINISHED}", "0+5x221", **names, finished_reason="stop"),
+    ]
 
 
 PREFIXES_RESTART = Group(

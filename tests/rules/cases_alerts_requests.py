@@ -286,6 +286,17 @@ def stages(names: Mapping[str, str], count: str, **seconds: str) -> list[Series]
     ]
 
 
+def measured(host: str, share: float, seconds: float, model: str = "sim") -> list[Series]:
+    """What the exporter says of a server whose requests spend *seconds* in no stage."""
+    subject = {"backend": f"{host}:8000", "model_name": model}
+    return [
+        polled(f"{host}:8000", 90),
+        exporter(ex.WINDOW_REQUESTS, "50x90", **subject),
+        exporter(ex.E2E_SECONDS, f"{seconds / share:g}x90", **subject),
+        exporter(ex.STAGE_SECONDS, f"{seconds:g}x90", **subject, stage="other"),
+    ]
+
+
 HALF = {"queue": "0+1x90", "prefill": "0+1x90", "decode": "0+3x90"}
 UNACCOUNTED = Group(
     "time in no stage warns from a fifth of a request's time on",
@@ -307,6 +318,23 @@ UNACCOUNTED = Group(
         Alert("fires", OTHER, 20, [unaccounted(MODERN, "37.5%", "3s"), unaccounted(RANK, "20.63%", "1.3s")]),
     ],
 )
+
+UNACCOUNTED_BOUNDS = Group(
+    "a fifth of a request's time is told, and so is a tenth of a second; of requests that take less it is nothing",
+    [
+        *measured("fifth", 0.2, 1),
+        *measured("tenth", 0.25, 0.1),
+        *measured("less", 0.25, 0.09),
+        *measured("embeds", 0.32, 0.008),
+        *measured("embeds", 0.1, 2, "chat")[1:],
+    ],
+    alerts=[
+        Alert("fires", OTHER, 20, [
+            unaccounted({"instance": "fifth:8000", "model_name": "sim"}, "20%", "1s"),
+            unaccounted({"instance": "tenth:8000", "model_name": "sim"}, "25%", "100ms"),
+        ]),
+    ],
+)  # fmt: skip
 
 UNACCOUNTED_RESTART = Group(
     "means outlive a restart; a server that accounts for all is silent",
@@ -337,5 +365,6 @@ GROUPS = [
     ABORTS_BEGIN,
     ABORTS_RESTART,
     UNACCOUNTED,
+    UNACCOUNTED_BOUNDS,
     UNACCOUNTED_RESTART,
 ]

@@ -29,7 +29,7 @@ TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\])*")
     |(?P<duration>\d+[smhdw]\b)
     |(?P<number>\d+(?:\.\d+)?(?:e-?\d+)?)
-    |(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)
+    |(?P<name>[a-zA-Z_][a-zA-Z0-9_:]*)
     |(?P<comparison>>=|<=|==|!=|=~|!~|>|<)
     |(?P<other>\S)""",
     re.VERBOSE,

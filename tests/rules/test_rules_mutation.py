@@ -27,6 +27,12 @@ def variants(expr, kind):
         ("number", "a * 60", ["a * 120", "a * 30"]),
         ("comparison", 'a{b="c"} >= 1', ['a{b="c"} < 1', 'a{b="c"} > 1']),
         ("window", "rate(a[5m])", ["rate(a[150s])", "rate(a[600s])"]),
+        (
+            "window",
+            "max_over_time((a)[1m:2m])",
+            [f"max_over_time((a)[{one}])" for one in ("120s:2m", "1m:240s", "1m:60s", "30s:2m")],
+        ),
+        ("matcher selects nothing", "max_over_time((a)[1h:5m])", ['max_over_time((a{none="nothing"})[1h:5m])']),
         ("label left out", "sum by (x, y) (a)", ["sum by (x) (a)", "sum by (y) (a)"]),
         ("label left out", "a * on (x) group_left (y) b", ["a * on () group_left (y) b", "a * on (x) group_left () b"]),
         ("label too many", "sum by (x) (up)", ["sum by (instance, engine, x) (up)"]),
