@@ -30,6 +30,11 @@ local seconds = { '5m': 300, '30m': 1800, '1h': 3600, '2h': 7200, '6h': 21600, '
   // An objective of 90 % cannot burn faster than 10 times: what can never fire is brought to within a tenth of all being late.
   local reachable(factor, objective) = std.min(factor, (1 - objective / 10) / (1 - objective)),
 
+  // Only what is late by the edge that is judged is known to be late.
+  local asked(target) = 'within %g s' % target.seconds + (
+    if target.edge == target.seconds then '' else ', judged at %g s, the highest bucket edge below it' % target.edge
+  ),
+
   local burn(sli, target, rate) = (
     local selector = '{%s}' % std.join(',', std.filter(function(m) m != '', ['sli="%s"' % sli, target.matcher]));
     local rateOf(window) = '(1 - %s%s) / %s' % [recorded['slo_' + window], selector, n(1 - target.objective)];
@@ -50,9 +55,9 @@ local seconds = { '5m': 300, '30m': 1800, '1h': 3600, '2h': 7200, '6h': 21600, '
       ],
       '{{ $labels.model_name }}: ' + a.figure(
         '1 - %sSELECTOR' % recorded['slo_' + rate.long], ['model_name'], 'humanizePercentage', '', ' ', 'sli="%s"' % sli
-      ) + 'of the requests ' + figures[sli].what + ' %g s within %s; the error budget burns ' % [target.seconds, rate.long]
+      ) + 'of the requests ' + figures[sli].what + ' %g s within %s; the error budget burns ' % [target.edge, rate.long]
       + alert.value('printf "%.1f"') + ' times too fast.',
-      'The objective is %g%% within %g s, and the last %s miss it as well. ' % [100 * target.objective, target.seconds, rate.short]
+      'The objective is %g%% %s, and the last %s miss it as well. ' % [100 * target.objective, asked(target), rate.short]
       + figures[sli].look,
       labels={ window: rate.long } + std.mapWithKey(function(_, value) alert.literal(value), target.labels),
       hold=rate.hold

@@ -45,6 +45,17 @@ def test_model_of_its_own():
     assert all(r'model_name!~"a/b\\+c"' in rule["expr"] for rule in ttft)
 
 
+def test_texts_say_the_target_that_is_judged():
+    """Of requests that took 2.8 s, judged at 2.5 s for a target of 3 s, no text says that they took longer than 3 s."""
+    (page, *_) = burns("{ slo+: { ttft+: { seconds: 3 } } }")
+
+    assert "of the requests got their first token later than 2.5 s within 1h" in page["annotations"]["summary"]
+    assert page["annotations"]["description"].startswith(
+        "The objective is 95% within 3 s, judged at 2.5 s, the highest bucket edge below it, and the last 5m miss"
+    )
+    assert "judged" not in str(burns())
+
+
 def test_no_two_alerts_are_alike_to_promtool():
     """Name and labels tell apart even the alerts of models with targets of their own."""
     own = "{ ttft: { seconds: 2.5 }, e2e: { objective: 0.9 } }"
