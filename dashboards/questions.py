@@ -63,19 +63,19 @@ _SPLITS: Final[Mapping[float, tuple[str, str]]] = {
 }
 """What a queue is like, the worst last: what costs little is a warning."""
 _CAUSES: Final[Mapping[str, str]] = {
-    "prefill_budget": "waits for step budget",
-    "sequence_slots": "waits for slots",
-    "kv_cache": "waits for KV cache",
+    "prefill_budget": "step budget",
+    "sequence_slots": "slots",
+    "kv_cache": "KV cache",
 }
 """What requests wait for in a server that has no room for them; those it deferred wait for something else."""
-_CAUSELESS: Final = "waits, cause unknown"
+_CAUSELESS: Final = "waits"
 _SIGNS: Final[Mapping[str, str]] = {
     "no": GOOD,
     "unknown": NEUTRAL,
     _CAUSELESS: WARN,
     _CAUSES["prefill_budget"]: WARN,
     _CAUSES["sequence_slots"]: WARN,
-    "KV cache nearly full": WARN,
+    "KV nearly full": WARN,
     _CAUSES["kv_cache"]: BAD,
     "preempts": BAD,
     "saturated": BAD,
@@ -95,8 +95,8 @@ def row() -> p.Row:
         (_split(), 6),
         (_capacity(), 11),
         (ceilings.verdict(21, "4. Do ceilings clip?"), 5),
-        (_saturation(), 5),
-        (outliers.slowest(5, "6. Who stands out?"), 5),
+        (_saturation(), 6),
+        (outliers.slowest(5, "6. Who stands out?"), 4),
         (frame.alerts(23), 9),
     )
     return p.Row("Six questions, and what fires", 5, panels)
@@ -195,10 +195,11 @@ def _saturation() -> Panel:
         22,
         "5. Is a server full?",
         f"By what servers report, the gravest sign of any: saturated, more than {high:.0%} of the requests wait, for "
-        f"{page:.0%} of their time; one preempts; requests wait, for what most of them wait in that server; its KV "
-        f"cache is {th.KV_FULL.value:.0%} full. They wait where {limits.WAITING_REQUESTS} or more did on average over "
-        f"5 minutes, or {low:.0%} of them for {page:.0%} of their time; those that vLLM deferred do not count. "
-        "Unknown: a server says nothing of preemptions or KV usage; the cause is, without an exporter or max_num_seqs. "
+        f"{page:.0%} of their time; one preempts; its KV cache is {th.KV_FULL.value:.0%} full; requests wait. Then it "
+        "is what most of them wait for in that server: its KV cache, its sequence slots, the token budget of a step; "
+        "or waits, where that is not known, as without an exporter or max_num_seqs. They wait where "
+        f"{limits.WAITING_REQUESTS} or more did on average over 5 minutes, or {low:.0%} of them for {page:.0%} of "
+        "their time; those that vLLM deferred do not count. Unknown: a server says nothing of preemptions or KV usage. "
         f"Down: neither Prometheus nor the exporter reaches it. {reads(*read, rc.FLEET_MEMBER, rc.BACKEND_UP)}",
         "none",
         Query(_sign(), _SATURATION, instant=True),
@@ -215,7 +216,7 @@ def _sign() -> str:
     shown = {
         "saturated": f"{late} > {th.BIMODAL_LATE_HIGH.value:g} and {_costs(lb.SERVER)}",
         "preempts": f"{preempts} > 0",
-        "KV cache nearly full": f"{kv} >= {th.KV_FULL.value:g}",
+        "KV nearly full": f"{kv} >= {th.KV_FULL.value:g}",
         "unknown": f"{select(rc.FLEET_MEMBER)} unless {ON_SUBJECT} ({kv} and {preempts})",
         "no": kv,
     }

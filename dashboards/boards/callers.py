@@ -5,7 +5,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.absent import NO_CALLER, NO_EXPORTER
-from dashboards.fields import GREY, Column, Panel, Query, coloured
+from dashboards.fields import GREY, Column, Panel, Query, coloured, override_all
 from dashboards.queries import by, otherwise, reads, select
 from tidegauge.catalogue import Series
 from tidegauge.catalogue import exported as ex
@@ -42,23 +42,31 @@ def _ceiling() -> Panel:
 
 
 def _changes() -> Panel:
-    told = select(ex.CEILING_CHANGES)
-    first = f"{told} unless {told} offset $__rate_interval"  # a reason is counted from its first change on
-    untold = f"changes({select(ex.CEILING, ceiling=lb.CLIENT)}[$__rate_interval])"
+    told, before = _now_and_before(select(ex.CEILING_CHANGES), lb.FLEET, lb.REASON)
+    ceiling, earlier = _now_and_before(select(ex.CEILING, ceiling=lb.CLIENT), lb.FLEET, lb.SOURCE)
+    moved = by("max", f"{ceiling} != bool {earlier}", lb.FLEET)
     return c.graph(
         15,
         "Changes of the ceiling, by reason",
-        "Per step of the graph, for the reasons that the limiter's own log gives. Where no such log is followed the "
-        f"changes are counted without a reason. {reads(ex.CEILING_CHANGES, ex.CEILING)}",
+        "Each bar counts the changes since the bar before, for the reasons that the limiter's own log gives. Where no "
+        "such log is followed there is no reason, and of the changes between two bars one is counted. "
+        f"{reads(ex.CEILING_CHANGES, ex.CEILING)}",
         "none",
         [
-            Query(by("sum", otherwise(first, f"increase({told}[$__rate_interval])"), lb.REASON), "{{reason}}"),
-            Query(f"sum({untold} unless on ({lb.FLEET}) {told})", "no reason told"),
+            # What has just appeared, or less than it was before, has grown from nothing.
+            Query(by("sum", otherwise(f"{told} - {before} >= 0", told), lb.REASON), "{{reason}}"),
+            Query(f"sum({moved} unless on ({lb.FLEET}) {told})", "no reason told"),
         ],
         stack="normal",
-        overrides=coloured({"no reason told": GREY}),
+        overrides=[override_all(".", custom__drawStyle="bars"), *coloured({"no reason told": GREY})],
+        decimals=0,
         no_value=f"{NO_CALLER}, and no limiter log is followed",
     )
+
+
+def _now_and_before(selector: str, *labels: str) -> tuple[str, str]:
+    """A value at each point of a graph, and the one at the point before, beyond gaps of up to an hour."""
+    return by("max", selector, *labels), by("max", f"last_over_time({selector}[1h] offset $__interval)", *labels)
 
 
 def _healthy() -> Panel:
@@ -92,7 +100,7 @@ def _counted() -> Panel:
         "none",
         [
             Query(
-                by("sum", f"60 * rate({select(ex.BARRIERS, source=source)}[5m])", lb.FLEET),
+                by("max", f"60 * rate({select(ex.BARRIERS, source=source)}[5m])", lb.FLEET),
                 f"{{{{fleet}}}}, {name}",
             )
             for source, name in SOURCES.items()

@@ -6,13 +6,23 @@ from dashboards import charts as c
 from dashboards import panels as p
 from dashboards.absent import NO_CALLER, NO_EXPORTER
 from dashboards.fields import CAUSE_COLOURS, ORANGE, STAGE_COLOURS, WARN, Column, Panel, Query, coloured, past
-from dashboards.queries import buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
+from dashboards.queries import STEP, buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 NOBODY: Final = f"nobody waited, or {NO_EXPORTER}"
+
+SMEARED: Final = "Columns narrower than four scrapes share out what those four saw."
+
+
+def per_step(rates: str, *labels: str) -> str:
+    """What rates come to between two points of a graph: over all points it adds up to what was counted.
+
+    A rate over `STEP` sees two scrapes at least; the growth over the same would count what points overlap in twice.
+    """
+    return f"{by('sum', rates, *labels)} * $__interval_ms / 1000"
 
 
 def by_cause() -> str:
@@ -70,10 +80,11 @@ def _server_waits() -> Panel:
     return c.heatmap(
         12,
         "Wait in the servers' queue",
-        "Requests by the time they queued, in the servers' own buckets; below the lowest edge nothing is known. Two "
-        f"dark bands are two waves. Choose one backend where servers have other buckets. Reads `{name}`.",
+        "Requests of each column by the time they queued, in the servers' own buckets; below the lowest edge nothing "
+        f"is known. Two bands are two waves. Choose one backend where servers have other buckets. {SMEARED} "
+        f"Reads `{name}`.",
         "s",
-        Query(by("sum", native(f"increase({name}%s[$__rate_interval])"), "le")),
+        Query(per_step(native(f"rate({name}%s{STEP})"), "le")),
     )
 
 
@@ -82,9 +93,10 @@ def _caller_waits() -> Panel:
     return c.heatmap(
         13,
         "Wait for the caller's slot",
-        f"Requests by the time their caller's limiter held them back, before any server saw them. Reads `{name}`.",
+        "Requests of each column by the time their caller's limiter held them back, before any server saw them. "
+        f"{SMEARED} Reads `{name}`.",
         "s",
-        Query(by("sum", f"increase({buckets(ex.CALLER_WAIT)}[$__rate_interval])", "le")),
+        Query(per_step(f"rate({buckets(ex.CALLER_WAIT)}{STEP})", "le")),
         no_value=NO_CALLER,
     )
 

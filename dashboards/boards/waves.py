@@ -68,8 +68,10 @@ def board() -> Json:
 
 
 def _preferred(series: Series, *labels: str, **given: str) -> str:
-    """What callers told, else what the servers' pages let infer, for each set of labels."""
-    return otherwise(*(by("max", select(series, source=source, **given), *labels) for source in SOURCES))
+    """What a fleet's callers told, else what its servers' pages let infer; of all fleets the largest, by the labels."""
+    each = dict.fromkeys((lb.FLEET, *labels))
+    told = otherwise(*(by("max", select(series, source=source, **given), *each) for source in SOURCES))
+    return by("max", told, *labels)
 
 
 def _verdict() -> p.Row:
@@ -106,8 +108,8 @@ def _deepest() -> Panel:
     return c.stat(
         3,
         "Waves",
-        "Per barrier, in the median, under the ceiling that cuts deepest. One wave is none: all requests of the "
-        f"barrier start at once. {reads(ex.BARRIER_WAVES)}",
+        "Per barrier, in the median, under the ceiling that cuts deepest, in whichever fleet. One wave is none: all "
+        f"requests of the barrier start at once. {reads(ex.BARRIER_WAVES)}",
         "none",
         Query(f"topk(1, {_preferred(ex.BARRIER_WAVES, lb.CEILING, stat='median')})", "{{ceiling}}", instant=True),
         thresholds=steps((None, NEUTRAL), (1, GOOD), (1.5, BAD)),
@@ -139,13 +141,14 @@ def _largest_cause() -> Panel:
 
 
 def _seen() -> Panel:
+    seen = by("max", f"increase({select(ex.BARRIERS)}[5m])", lb.FLEET, lb.SOURCE)
     return c.stat(
         5,
         "Barriers seen",
-        "In 5 minutes. How sure the figures are: callers tell barriers exactly, the servers' pages show them at the "
-        f"poll interval. {reads(ex.BARRIERS)}",
+        "In the last 5 minutes. How sure the figures are: callers tell barriers exactly, the servers' pages show them "
+        f"at the poll interval. {reads(ex.BARRIERS)}",
         "none",
-        Query(by("sum", f"increase({select(ex.BARRIERS)}[5m])", lb.SOURCE), "{{source}}"),
+        Query(by("sum", seen, lb.SOURCE), "{{source}}", instant=True),
         named=True,
         decimals=0,
         no_value=NO_BARRIER,

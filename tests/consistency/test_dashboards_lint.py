@@ -33,7 +33,6 @@ UNITS = {"seconds": {"s"}, "ratio": {"percentunit"}}
 
 FIXED = {
     ("latency", 7): "a mean is weighed by the requests of the window that it is of",
-    ("waves", 5): "barriers are rare: counted over five minutes, whatever a point covers",
     ("waves", 17): "barriers are rare: counted over five minutes, whatever a point covers",
 }
 """Graphs that ask for growth over a fixed time: (board, panel) to the reason."""

@@ -200,7 +200,7 @@ IDLE = {
 COSTLY = {of(rc.IMPACT, where="server", **model("a")): 0.1}
 NATIVE = {name: value for name, value in IDLE.items() if not name.startswith(rc.WAITING_CAUSE.name)}
 NO = ("no", GOOD)
-CAUSELESS = ("waits, cause unknown", WARN)
+CAUSELESS = ("waits", WARN)
 
 
 def waits(backend="a", **causes):
@@ -213,7 +213,7 @@ class TestSaturation:
         ("signs", "expected"),
         [
             ({}, NO),
-            ({of(rc.KV_USAGE, **model("a")): 0.9}, ("KV cache nearly full", WARN)),
+            ({of(rc.KV_USAGE, **model("a")): 0.9}, ("KV nearly full", WARN)),
             ({of(rc.KV_USAGE, **model("a")): 0.89}, NO),
             ({of(rc.PREEMPTION_RATE, **model("a")): 0.01}, ("preempts", BAD)),
             ({of(rc.LATE_RATIO, where="server", **model("a")): 0.96, **COSTLY}, ("saturated", BAD)),
@@ -235,19 +235,19 @@ class TestSaturation:
     @pytest.mark.parametrize(
         ("series", "expected"),
         [
-            (waits(prefill_budget=1), ("waits for step budget", WARN)),
-            (waits(sequence_slots=1), ("waits for slots", WARN)),
-            (waits(kv_cache=1), ("waits for KV cache", BAD)),
+            (waits(prefill_budget=1), ("step budget", WARN)),
+            (waits(sequence_slots=1), ("slots", WARN)),
+            (waits(kv_cache=1), ("KV cache", BAD)),
             (waits(unknown=1), CAUSELESS),
             (waits(deferred=9), NO),
             (waits(prefill_budget=0.4, sequence_slots=0.3, unknown=0.2), NO),
-            (waits(prefill_budget=0.3, sequence_slots=0.4, unknown=0.3), ("waits for slots", WARN)),
-            (waits(prefill_budget=6, kv_cache=0.1), ("waits for step budget", WARN)),
-            (waits(prefill_budget=1, deferred=2), ("waits for step budget", WARN)),
-            ({**waits(prefill_budget=0.2, deferred=0.1), **COSTLY}, ("waits for step budget", WARN)),
+            (waits(prefill_budget=0.3, sequence_slots=0.4, unknown=0.3), ("slots", WARN)),
+            (waits(prefill_budget=6, kv_cache=0.1), ("step budget", WARN)),
+            (waits(prefill_budget=1, deferred=2), ("step budget", WARN)),
+            ({**waits(prefill_budget=0.2, deferred=0.1), **COSTLY}, ("step budget", WARN)),
             ({**waits(prefill_budget=0.1, deferred=0.2), **COSTLY}, NO),
             (COSTLY, NO),
-            ({**waits(prefill_budget=2), **waits("b", kv_cache=2), member("b"): 1}, ("waits for KV cache", BAD)),
+            ({**waits(prefill_budget=2), **waits("b", kv_cache=2), member("b"): 1}, ("KV cache", BAD)),
             ({**waits(prefill_budget=0.6), **waits("b", prefill_budget=0.6), member("b"): 1}, UNKNOWN),
         ],
     )
