@@ -1,8 +1,9 @@
 """Alerts exactly at their thresholds and windows, and just beside them."""
 
-from tests.rules.cases_alerts_evidence import FAILING, failing, idle, nothing, polls
-from tests.rules.cases_alerts_memory import FULL, HIT, PREFIXES_RESTART, full
-from tests.rules.cases_alerts_requests import REFUSED, few_refused, refused, refusing
+from tests.rules.cases_alerts_evidence import COARSE, FAILING, coarse, failing, idle, nothing, polls, short
+from tests.rules.cases_alerts_memory import FULL, HIT, PREEMPTING, PREFIXES_RESTART, counted, full, preempting
+from tests.rules.cases_alerts_requests import ABORTED, REFUSED, aborted, few_refused, refused, refusing
+from tests.rules.cases_alerts_requests import told as leaves
 from tests.rules.cases_fleet import SKEW, info, skewed, told
 from tests.rules.cases_health import EXPORTER, EXPORTER_GONE, STALLED, stalled, up
 from tests.rules.cases_split import BIMODAL, SATURATED, SERVER_TEXT
@@ -203,4 +204,28 @@ NOW_AND_THEN = Group(
     alerts=[Alert("fires", FAILING, AT_TIMES / 2, [failing("at-times:8000", "20%")])],
 )
 
-GROUPS = [NOW_AND_THEN, POLLS, SPLITS, JUST_SKEWED, STALL, SERVES, MISSED, CACHES, HITS, REFUSALS]
+LEAST = {**MODERN, "instance": "least:8000"}
+FEWEST = {**MODERN, "instance": "fewest:8000"}
+BOUNDS = Group(
+    "a figure at exactly its bound belongs to it, as whole numbers of requests bring it about",
+    [
+        counted(LEAST, "0+0.5x80"),
+        *leaves("least:8000", "0+0.5x80", "5x80"),
+        *refusing({**LEAST, "model_name": "five"}, "num_requests", "0+0.5x80", "0+50x80"),
+        *refusing({**FEWEST, "model_name": "twenty"}, "num_requests", "0+1x80", "0+1x80"),
+        *short("half", 0.7), polled("half:8000", 80),
+        exporter(ex.E2E_SECONDS, "0.6x80", backend="half:8000", model_name="half"),
+        exporter(ex.WINDOW_REQUESTS, "20x80", backend="half:8000", model_name="half"),
+    ],
+    alerts=[
+        Alert("fires", PREEMPTING, 25, [preempting(LEAST, "1.0")]),
+        Alert("fires", ABORTED, 25, [aborted("least:8000", "75%", "15")]),
+        Alert("fires", REFUSED, 25, [
+            few_refused({**LEAST, "model_name": "five"}, "5", "num_requests"),
+            refused({**FEWEST, "model_name": "twenty"}, "50%", "num_requests"),
+        ]),
+        Alert("fires", COARSE, 31, [coarse("half:8000", "half", "50%")]),
+    ],
+)  # fmt: skip
+
+GROUPS = [BOUNDS, NOW_AND_THEN, POLLS, SPLITS, JUST_SKEWED, STALL, SERVES, MISSED, CACHES, HITS, REFUSALS]

@@ -275,4 +275,17 @@ BULK = Group(
     ),
 )
 
-GROUPS = [FAST, FAST_LATER, BULK, NEAR, HOLDS, TRAFFIC, APART, SERVERS]
+# Requests a second of which each long window has twenty.
+JUST_ENOUGH = {"hour": 20 / 3600, "six-hours": 20 / 21600, "day": 20 / 86400, "days": 20 / 259200}
+ENOUGH = Group(
+    "twenty requests in the long window are enough",
+    [one for name, rate in JUST_ENOUGH.items() for one in judged(name, "0x12", f"{rate!r}x12")],
+    alerts=each(
+        "fires",
+        180,
+        *((name, window, "100%", "20.0") for index, name in enumerate(JUST_ENOUGH) for window in list(SHORT)[index:]),
+    ),
+    step=15 * 60,
+)
+
+GROUPS = [ENOUGH, FAST, FAST_LATER, BULK, NEAR, HOLDS, TRAFFIC, APART, SERVERS]
