@@ -15,7 +15,7 @@ local recorded = catalogue.recorded;
   local read = '%s %s' % [p.on(['backend']), byBackend('group', recorded.running)],
   local spellings = [prefix for prefix in catalogue.prefixes if !std.member(config.metricPrefixes, prefix)],
   local foreign = byBackend('group', p.backend(std.join(' or ', [
-    '%s%s{%s}' % [prefix, catalogue.vllm.running, config.vllmSelector]
+    '%s%s{%s}' % [prefix, catalogue.vllm.running, p.matchers()]
     for prefix in spellings
   ]))),
   local escaped = if spellings == [] then '' else ' unless %s %s' % [p.on(['backend']), foreign],

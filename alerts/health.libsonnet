@@ -17,6 +17,15 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
 
   local exporterUp = 'up{%s}' % config.tidegaugeSelector,
 
+  // Every target is an instance; another label may be missing for as long as its target cannot be scraped.
+  local none = if config.backendLabel == 'instance' then {
+    found: 'There is no target of a vLLM job and no backend from an exporter',
+    look: 'at',
+  } else {
+    found: 'No target of a vLLM job has the label %s, no series of one has it, and no exporter knows a backend' % config.backendLabel,
+    look: 'whether the targets can be scraped, then at',
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'tidegauge-health-alerts',
@@ -48,8 +57,8 @@ local either(label, present, missing) = '{{ if $labels.%s }}%s{{ else }}%s{{ end
             'backend',
             'Neither Prometheus nor an exporter gets a metrics page from it. Look first whether the process runs and answers on /health, '
             + 'then at its log; the other backends now carry its load.',
-            'There is no target of a vLLM job and no backend from an exporter, so every other alert on vLLM is blind. Look first at the '
-            + 'service discovery and at the job names, which must match ' + alert.literal(std.strReplace(config.vllmSelector, '"', "'")) + '.'
+            none.found + ', so every other alert on vLLM is blind. Look first ' + none.look + ' the service discovery '
+            + 'and at the job names, which must match ' + alert.literal(std.strReplace(config.vllmSelector, '"', "'")) + '.'
           )
         ),
         a.warning(

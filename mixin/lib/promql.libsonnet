@@ -16,6 +16,10 @@ local catalogue = import '../catalogue.json';
     by(op, labels, vector):: '%s by (%s) (%s)' % [op, p.keys(labels), vector],
     on(labels):: 'on (%s)' % p.keys(labels),
 
+    // A series without the label that names backends is none of a backend. Every target has an instance.
+    local named = if config.backendLabel == 'instance' then '' else config.backendLabel + '!=""',
+    matchers(more=''):: std.join(',', std.filter(function(m) m != '', [config.vllmSelector, named, more])),
+
     // The configured native label copied into `backend`.
     backend(vector):: (
       if config.backendLabel == 'backend' then vector
@@ -23,15 +27,14 @@ local catalogue = import '../catalogue.json';
     ),
 
     local spelt(family, suffix, matchers, build) = (
-      local selector = std.join(',', std.filter(function(m) m != '', [config.vllmSelector, matchers]));
       local aliases = if std.objectHas(catalogue.aliases, family) then catalogue.aliases[family] else [];
       local names = [prefix + name + suffix for name in [family] + aliases for prefix in config.metricPrefixes];
-      std.join(' or ', [build('%s{%s}' % [name, selector]) for name in names])
+      std.join(' or ', [build('%s{%s}' % [name, p.matchers(matchers)]) for name in names])
     ),
     native(family, suffix='', matchers=''):: spelt(family, suffix, matchers, function(one) one),
     ranged(func, family, window, suffix='', matchers='')::
       spelt(family, suffix, matchers, function(one) '%s(%s[%s])' % [func, one, window]),
-    targets:: 'up{%s}' % config.vllmSelector,
+    targets:: 'up{%s}' % p.matchers(),
 
     // Engines, and whatever labels a scrape adds, summed into the backend.
     byModel(vector, op='sum', labels=[]):: p.by(op, p.model + labels, p.backend(vector)),

@@ -36,6 +36,7 @@ local rules = {
   stageWindow: window('15m'),
   exporterMemory: window('1d'),
   prefixMemory: window('1d'),
+  loadingTime: window('15m'),
   burnRates: [
     function(v) v != [] && std.all([isBurnRate(one) for one in v]),
     'a list of { factor, long, short, severity, hold } whose windows are among ' + std.join(', ', windows),

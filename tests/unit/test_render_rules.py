@@ -136,6 +136,7 @@ WRONG = [
     ({"stageWindow": 5}, "stageWindow: expected a text, found 5"),
     ({"stageWindow": "5 minutes"}, 'stageWindow: expected a duration such as 15m, found "5 minutes"'),
     ({"stageWindow": "0m"}, 'stageWindow: expected a duration such as 15m, found "0m"'),
+    ({"loadingTime": "0s"}, 'loadingTime: expected a duration such as 15m, found "0s"'),
     ({"holds": {"VllmBackendDown": 60}}, "holds.VllmBackendDown: expected a text, found 60"),
     ({"holds": {"VllmBackendDwn": "1m"}}, "holds.VllmBackendDwn: unknown key"),
     ({"thresholds": {"skew": "1.5"}}, 'thresholds.skew: expected a number, found "1.5"'),
