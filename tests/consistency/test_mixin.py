@@ -9,6 +9,7 @@ import _gojsonnet
 import pytest
 
 from mixin import generate
+from tests.generations import program
 from tests.rules.promtool import ROOT
 
 PARTS = ("mixin", "recording_rules", "alerts", "dashboards/json")
@@ -57,6 +58,25 @@ def test_the_example_of_the_documentation_works(vendored):
     (example,) = re.findall(r"```jsonnet\n(.*?)```", (ROOT / "docs/rules.md").read_text(), flags=re.DOTALL)
 
     assert {"rules.json", "alerts.json", "latency.json"} <= evaluated(vendored, example).keys()
+
+
+def test_the_scrape_configurations_of_the_documentation_work(tmp_path):
+    """What docs/rules.md shows of Prometheus's own configuration is one."""
+    for source in ("recording_rules/rules.yaml", "alerts/alerts.yaml"):
+        shutil.copy(ROOT / source, tmp_path)
+    examples = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/rules.md").read_text(), flags=re.DOTALL)
+
+    assert len(examples) >= 2
+    for example in examples:
+        (tmp_path / "prometheus.yml").write_text(example)
+        done = subprocess.run(
+            [program("promtool"), "check", "config", "prometheus.yml"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_board_is_in_the_mixin():

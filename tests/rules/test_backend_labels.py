@@ -2,14 +2,16 @@
 
 import functools
 
+import attrs
 import pytest
 
 from mixin import generate
 from tests.generations import GENERATIONS, program
 from tests.rules import cases_health
 from tests.rules.promtool import Alert, Firing, Group, Series, Value, labels, needed, run, series
-from tests.rules.servers import Phase, Server, polled
+from tests.rules.servers import Phase, Server, exporter, polled
 from tests.rules.steady import RAY
+from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rec
 
 BUSY = Phase(50, [(20, 0.1)], running=12)
@@ -150,7 +152,63 @@ PODS = Group(
     ],
 )
 
+
+def down_in(namespace: str, name: str) -> Firing:
+    """A pod of a namespace that cannot be reached."""
+    firing = cases_health.down(name)
+    return attrs.evolve(firing, labels={**firing.labels, "namespace": namespace})
+
+
+NAMESPACES = Group(
+    "pods of one name in two namespaces are two, one is missed, and an exporter speaks for those of its own namespace",
+    [
+        *pod("vllm-0", "1x19 0x40", namespace="prod"),
+        *pod("vllm-0", "1x59", namespace="staging"),
+        *pod("vllm-1", "1x19 0x40", namespace="prod"),
+        *pod("vllm-1", "1x19 0x40", namespace="staging"),
+        exporter(ex.BACKEND_UP, "1x59", backend="vllm-1", namespace="staging"),
+    ],
+    [
+        Value(rec.BACKEND_UP, 12, {
+            labels(backend="vllm-0", namespace="prod"): 0,
+            labels(backend="vllm-0", namespace="staging"): 1,
+            labels(backend="vllm-1", namespace="prod"): 0,
+            labels(backend="vllm-1", namespace="staging"): 1,
+        }),
+        Value(rec.RUNNING, 8, {
+            labels(backend=name, model_name="sim", namespace=namespace): 12
+            for name in ("vllm-0", "vllm-1") for namespace in ("prod", "staging")
+        }),
+    ],
+    [Alert("fires", "VllmBackendDown", 12, [down_in("prod", "vllm-0"), down_in("prod", "vllm-1")])],
+)  # fmt: skip
+
+
+def in_job(job: str, instance: str, phase: Phase) -> list[Series]:
+    """A server of a job."""
+    return relabelled(Server(instance, "sim", [phase]), job=job)
+
+
+JOBS = Group(
+    "jobs of one model are fleets of their own: a slow server of one is not held against another's",
+    [
+        *in_job("vllm-prod", "a:8000", BUSY),
+        *in_job("vllm-prod", "b:8000", BUSY),
+        *in_job("vllm-staging", "c:8000", attrs.evolve(BUSY, decode=20)),
+    ],
+    [
+        Value(rec.FLEET_MEMBER, 20, {
+            labels(job=job, fleet="sim", backend=name, model_name="sim"): 1
+            for job, name in (("vllm-prod", "a:8000"), ("vllm-prod", "b:8000"), ("vllm-staging", "c:8000"))
+        }),
+        Value(rec.FLEET_SKEW, 20, {labels(job="vllm-prod", fleet="sim"): 1}),
+    ],
+    [Alert("healthy", "VllmBackendSkew", 40)],
+)  # fmt: skip
+
 CASES = [
+    ("{ backendLabel: 'pod', clusterLabel: 'namespace' }", NAMESPACES),
+    ("{ clusterLabel: 'job' }", JOBS),
     ("{ backendLabel: 'ReplicaId' }", REPLICAS),
     ("{ backendLabel: 'ReplicaId' }", BLIND),
     ("{ backendLabel: 'ReplicaId' }", WITNESSES),
