@@ -96,7 +96,7 @@ def _up(window: Window) -> str:
 
 def _restarts(window: Window) -> str:
     """Servers whose counters fell: in the earlier window, or from its end to now."""
-    span = f"[${{{w.OFFSET}}}s]" if window is AFTER else f"[$__range]{window.shift}"
+    span = f"[${{{w.OFFSET}}}]" if window is AFTER else f"[$__range]{window.shift}"
     return f"sum({native(f'resets(vllm:{vllm.E2E}_count%s{span})')})"
 
 
@@ -108,6 +108,7 @@ CONFOUNDERS: Final = (
     _measured("servers up", _up),
     Confounder("restarts, then and since", _restarts, f"({_restarts(AFTER)} + {_restarts(BEFORE)}) > bool 0"),
     _fact("max_num_seqs, all servers", ex.MAX_NUM_SEQS),
+    _fact("step budget, all servers", ex.MAX_BATCHED_TOKENS),
     _fact("KV tokens, all servers", ex.KV_CAPACITY),
     _versions(),
 )

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.absent import NO_SERVER
+from dashboards.absent import NO_NATIVE
 from dashboards.fields import UNFILLED, Panel, Query
 from dashboards.outliers import DRAWN
-from dashboards.queries import AT_END, FILTERS, NATIVE, native
+from dashboards.queries import AT_END, FILTERS, NATIVE, native, reads_in
 from tidegauge import vllm
 from tidegauge.catalogue import labels as lb
 
@@ -40,18 +40,19 @@ def row(first: int) -> p.Row:
 
 
 def _graph(id_: int, title: str, unit: str, family: str) -> Panel:
-    now = native(f"vllm:{family}%s", *_CHOSEN)
-    mean = native(f"avg_over_time(vllm:{family}%s{AT_END})", *_CHOSEN)
+    names = [f"vllm:{one}" for one in (family, *vllm.older(family))]
+    now = native(" or ".join(f"{name}%s" for name in names), *_CHOSEN)
+    mean = native(" or ".join(f"avg_over_time({name}%s{AT_END})" for name in names), *_CHOSEN)
     return c.graph(
         id_,
         title,
         f"The {DRAWN} engines with most of it over the chosen time. One engine far above the others of its server: the "
-        "load balancer between the ranks is the cause, not the router between the servers. Reads "
-        f"`vllm:{family}`, vLLM's own series.",
+        "load balancer between the ranks is the cause, not the router between the servers. "
+        f"{reads_in(now)}",
         unit,
         [Query(f"({now}) and on ({', '.join(_RANK)}) topk({DRAWN}, {mean})", "{{instance}} {{pod}} rank {{engine}}")],
         overrides=[UNFILLED],
         limits=(0, 1 if unit == "percentunit" else None),
         legend="list",
-        no_value=NO_SERVER,
+        no_value=NO_NATIVE,
     )

@@ -21,7 +21,8 @@ OFFSET: Final = "offset"
 P90: Final = 0.9
 PHASES: Final = {"queue": vllm.QUEUE, "prefill": vllm.PREFILL, "decode": vllm.DECODE}
 _SERVER: Final = (*NATIVE, lb.MODEL_NAME)
-_ENGINE: Final = (*_SERVER, vllm.ENGINE)
+_ANY: Final = 1e-9
+"""Less than anything that is counted, to divide by where that is nothing."""
 
 
 @attrs.frozen
@@ -37,19 +38,32 @@ class Window:
 
 
 AFTER: Final = Window("after", "")
-BEFORE: Final = Window("before", f" offset ${{{OFFSET}}}s")
+BEFORE: Final = Window("before", f" offset ${{{OFFSET}}}")
 WINDOWS: Final = (BEFORE, AFTER)
 
 
+def checked(expr: str) -> str:
+    """The expression, which Prometheus refuses where a reader has typed anything but a duration for `$offset`.
+
+    `offset` alone takes `-1h`, `1h * 2` and, in Prometheus 3, plain numbers, and gives figures. What follows `0y` in
+    brackets can only be a duration, of weeks at most. Nothing there is ever over 0.
+    """
+    return f"({expr}) unless on () max_over_time(vector(0)[0y${{{OFFSET}}}:1d]) > 0"
+
+
 def overlapping() -> str:
-    """1 where the windows have time in common, else nothing."""
-    return f"(vector($__range_s) > ${{{OFFSET}}}) ^ 0"
+    """1 where the windows have time in common, else nothing.
+
+    A clock that is read that much earlier tells how far they are apart: the text of `$offset` is no number.
+    """
+    then = f"last_over_time(vector(time())[1s:1s]{BEFORE.shift})"
+    return f"(vector($__range_s) > time() - {then}) ^ 0"
 
 
 # --- vLLM's counters ------------------------------------------------------------------------------------------
 def _increase(window: Window, name: str) -> str:
-    """For `native`: what a counter of vLLM grew by."""
-    return f"increase({window.range(f'vllm:{name}%s')})"
+    """For `native`: what a counter of vLLM grew by, under its older names where today's is missing."""
+    return " or ".join(f"increase({window.range(f'vllm:{one}%s')})" for one in (name, *vllm.older(name)))
 
 
 def total(window: Window, counter: str) -> str:
@@ -84,24 +98,25 @@ def mean(window: Window, family: str) -> str:
 
 
 def _phases(window: Window) -> str:
-    return " - ".join(_time(window, family) for family in PHASES.values())
+    return " + ".join(_time(window, family) for family in PHASES.values())
 
 
 def other(window: Window) -> str:
     """Mean of the end-to-end time that is in no stage of the engine."""
-    return f"clamp_min({_time(window, vllm.E2E)} - {_phases(window)}, 0) / ({requests(window)} > 0)"
+    return f"clamp_min({_time(window, vllm.E2E)} - ({_phases(window)}), 0) / ({requests(window)} > 0)"
 
 
 def share(window: Window, stage: str) -> str:
     """A stage's share of end-to-end time; of the four they add up to 1."""
-    whole = _time(window, vllm.E2E)
-    part = f"clamp_min({whole} - {_phases(window)}, 0)" if stage == "other" else _time(window, PHASES[stage])
-    return f"{part} / ({whole} > 0)"
+    whole = f"({_time(window, vllm.E2E)} > 0)"
+    if stage == "other":
+        return f"clamp_min(1 - ({_phases(window)}) / {whole}, 0)"
+    return f"{_time(window, PHASES[stage])} / {whole}"
 
 
 def late(window: Window) -> str:
     """Share of requests that waited in the servers longer than the lowest bucket edge."""
-    on_time = by("min", native(_increase(window, f"{vllm.QUEUE}_bucket")), *_ENGINE)
+    on_time = f"min without (le) ({native(_increase(window, f'{vllm.QUEUE}_bucket'))})"
     return f"clamp_min(1 - sum({on_time}) / ({total(window, f'{vllm.QUEUE}_count')} > 0), 0)"
 
 
@@ -117,8 +132,7 @@ def worst(window: Window, family: str, edge: Recorded | None = None) -> str:
 
 def prefix_hit(window: Window) -> str:
     """Share of the looked-up prompt tokens that the prefix cache held; 0 where none was looked up."""
-    looked_up = total(window, vllm.PREFIX_QUERIES)
-    return otherwise(f"{total(window, vllm.PREFIX_HITS)} / ({looked_up} > 0)", f"{looked_up} == 0")
+    return f"{total(window, vllm.PREFIX_HITS)} / clamp_min({total(window, vllm.PREFIX_QUERIES)}, {_ANY:g})"
 
 
 # --- callers --------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def names() -> dict[str, Any]:
             for key, family in vars(vllm).items()
             if key.isupper() and isinstance(family, str) and family in vllm.KINDS
         },
-        "aliases": {family: [old for old, new in vllm.ALIASES.items() if new == family] for family in vllm.KINDS},
+        "aliases": {family: vllm.older(family) for family in vllm.KINDS},
         "prefixes": list(vllm.PREFIXES),
         "boards": {board.key: board.uid for board in places.BOARDS},
         "addresses": {

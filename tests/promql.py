@@ -15,10 +15,12 @@ OURS = {
     for series in (*EXPORTED, *process.SERIES, *RECORDED)
     for suffix in SUFFIXES.get(getattr(series, "kind", ""), ("",))
 }
-VLLMS = {f"vllm:{name}{suffix}" for name, kind in vllm.KINDS.items() for suffix in SUFFIXES.get(kind, ("",))}
+SPELT = vllm.KINDS | {old: vllm.KINDS[new] for old, new in vllm.ALIASES.items()}
+"""vLLM's families under their older names too."""
+VLLMS = {f"vllm:{name}{suffix}" for name, kind in SPELT.items() for suffix in SUFFIXES.get(kind, ("",))}
 COUNTERS = {
     prefix + name + suffix
-    for prefix, kinds in (("", {one.name: one.kind for one in (*EXPORTED, *process.SERIES)}), ("vllm:", vllm.KINDS))
+    for prefix, kinds in (("", {one.name: one.kind for one in (*EXPORTED, *process.SERIES)}), ("vllm:", SPELT))
     for name, kind in kinds.items()
     if kind in {"counter", "histogram"}
     for suffix in SUFFIXES.get(kind, ("",))

@@ -3,33 +3,42 @@
 One function per panel, in the order of the board: long, and read like the board.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from dashboards import charts as c
 from dashboards import confounders as cf
 from dashboards import frame
 from dashboards import panels as p
 from dashboards import windows as w
-from dashboards.absent import NO_BACKEND, NO_PAIR
-from dashboards.fields import BLUE, GREY, PURPLE, Column, Json, Panel, Query, fixed, override
+from dashboards.absent import NO_BACKEND, NO_NATIVE, NO_PAIR
+from dashboards.fields import BLUE, GREY, PURPLE, TEXT, Column, Json, Panel, Query, fixed, override
 from dashboards.queries import by, reads, reads_in, select, weighted_mean
-from dashboards.windows import BEFORE, WINDOWS, Window
+from dashboards.windows import WINDOWS, Window
 from tidegauge import vllm
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import places
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
-OFFSETS: Final = {"15m": "900", "1h": "3600", "6h": "21600", "1d": "86400", "7d": "604800"}
-"""How much earlier the first window is, in seconds: so a query can tell whether the two overlap."""
+OFFSETS: Final = ("15m", "1h", "6h", "1d", "7d")
+"""How much earlier the first window is, as a duration of PromQL: one that is typed means the same."""
+Look = tuple[str, Json]
+"""Colour and style of a line."""
+LOOKS_BEFORE: Final[Sequence[Look]] = (
+    (GREY, {"fill": "dash", "dash": [8, 6]}),
+    (TEXT, {"fill": "dot", "dash": [0, 6]}),
+)
+"""The first and the second of a panel: without a hue and with gaps, told apart by shade and pattern."""
+LOOKS_AFTER: Final[Sequence[Look]] = ((BLUE, {"fill": "solid"}), (PURPLE, {"fill": "solid"}))
 NO_BEFORE: Final = "no data in one of the windows"
 FIGURE_WIDTH: Final = 200
 LEAST: Final = 0.001
 """Changes are rounded to a tenth of a percent."""
 CAVEAT: Final = """\
-**After** is the time range of the dashboard, **before** the same length, earlier by what is chosen at the top.
+**After** is the time range of the dashboard, **before** the same length, earlier by what is chosen at the top, or \
+typed there: `8m`, `2h`, `1d12h`.
 
 Two windows that follow each other are **no A/B test**: the load was not split between them. And **nothing is \
 repeated**, so how much the figures scatter by themselves is not known. Compare several ranges before you believe one.
@@ -74,13 +83,13 @@ def board() -> Json:
         "The dashboard's range against one of the same length before it. Two windows that follow each other are no A/B "
         "test, and nothing is repeated: no difference is credited while anything else moved.",
         (_credit(), _figures(), _loads(), _over_time()),
-        extra=[p.choice(w.OFFSET, "Before is earlier by", OFFSETS, "3600")],
+        extra=[p.choice(w.OFFSET, "Before is earlier by", {one: one for one in OFFSETS}, "1h")],
     )
 
 
 def _credit() -> p.Row:
     panels = ((_verdict(), 5), (_confounders(), 12), (_caveat(), 7))
-    return p.Row("Can a difference be credited to a change?", 11, panels)
+    return p.Row("Can a difference be credited to a change?", 12, panels)
 
 
 def _verdict() -> Panel:
@@ -89,9 +98,10 @@ def _verdict() -> Panel:
         "Verdict",
         f"Comparable: every confounder is known and none moved by more than {cf.TOLERANCE:.0%}. Cannot tell: of those "
         f"that are known none moved. Not enough data: fewer than {th.MIN_REQUESTS.value:g} requests in one of the "
-        f"windows. Windows overlap: choose a shorter range or an earlier window. {reads_in(cf.verdict())}",
+        "windows, as vLLM's own series count them. Windows overlap: choose a shorter range or an earlier window. "
+        f"{reads_in(cf.verdict())}",
         "none",
-        Query(cf.verdict(), instant=True),
+        Query(w.checked(cf.verdict()), instant=True),
         mappings=cf.verdict_words(),
         colour="background",
     )
@@ -106,8 +116,8 @@ def _confounders() -> Panel:
         f"exporter, or a server that does not say. Facts are shown as they were at the least. {reads_in(cf.states())}",
         (cf.FIGURE,),
         [
-            *(Column(window.name, cf.values(window), "short") for window in WINDOWS),
-            Column("moved?", cf.states(), "none", mappings=tuple(cf.state_words())),
+            *(_column(window.name, cf.values(window), "short") for window in WINDOWS),
+            _column("moved?", cf.states(), "none", mappings=tuple(cf.state_words())),
         ],
         sort=("moved?", True),
         widths={cf.FIGURE: FIGURE_WIDTH},
@@ -162,14 +172,18 @@ def _table(id_: int, title: str, description: str, unit: str, figures: Figures) 
         f"{description} {reads_in(order, *after.values())}",
         (cf.FIGURE,),
         [
-            Column("before", _rows(before), unit, decimals=decimals),
-            Column("after", _rows(after), unit, decimals=decimals),
-            Column(heading, _rows(changes), "percentunit", decimals=1),
+            _column("before", _rows(before), unit, decimals=decimals),
+            _column("after", _rows(after), unit, decimals=decimals),
+            _column(heading, _rows(changes), "percentunit", decimals=1),
         ],
         order=order,
         widths={cf.FIGURE: FIGURE_WIDTH},
         no_value=NO_BACKEND,
     )
+
+
+def _column(title: str, expr: str, unit: str, **rest: Any) -> Column:
+    return Column(title, w.checked(expr), unit, **rest)
 
 
 def _rows(exprs: Mapping[str, str]) -> str:
@@ -187,28 +201,28 @@ def _points(before: str, after: str) -> str:
 
 def _each() -> Panel:
     before, after = (w.each_mean(window) for window in WINDOWS)
-    mean = tuple(Column(f"E2E {window.name}", w.each_mean(window), "s") for window in WINDOWS)
+    mean = tuple(_column(f"E2E {window.name}", w.each_mean(window), "s") for window in WINDOWS)
     hit = tuple(
-        Column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit", decimals=1) for window in WINDOWS
+        _column(f"hit {window.name}", w.each_prefix_hit(window), "percentunit", decimals=1) for window in WINDOWS
     )
-    count = tuple(Column(f"reqs {window.name}", w.each_requests(window), "short") for window in WINDOWS)
+    count = tuple(_column(f"reqs {window.name}", w.each_requests(window), "short") for window in WINDOWS)
     return c.table(
         7,
         "Each backend, before and after",
         "Mean end-to-end time (E2E), prefix-cache hit and requests (reqs). A change that helps one backend and harms "
         f"another is a matter of routing. {reads_in(after, hit[1].expr)}",
         (lb.BACKEND, lb.MODEL_NAME),
-        [*mean, Column("change", _change(before, after), "percentunit", decimals=1), *hit, *count],
+        [*mean, _column("change", _change(before, after), "percentunit", decimals=1), *hit, *count],
         sort=("E2E after", True),
         widths=dict.fromkeys((f"E2E {window.name}" for window in WINDOWS), 95),
         links={"Backend": frame.on_backend(places.SKEW, "Against the others")},
-        no_value=NO_BEFORE,
+        no_value=f"{NO_BEFORE}, or {NO_NATIVE}",
     )
 
 
 def _over_time() -> p.Row:
     panels = (_e2e(), _late(), _waits(), _first_token(), _throughput(), _skew())
-    return p.Row("On one time axis: after, and before as a dashed grey line", 8, tuple((one, 8) for one in panels))
+    return p.Row("On one time axis: after as a solid line, before broken", 8, tuple((one, 8) for one in panels))
 
 
 def _overlaid(  # noqa: PLR0913, PLR0917  # what tells one of these panels from another
@@ -222,13 +236,11 @@ def _overlaid(  # noqa: PLR0913, PLR0917  # what tells one of these panels from 
 ) -> Panel:
     """Each line is an expression, given what shifts its selectors; the first is blue, the second purple."""
     queries, looks = [], []
-    for (name, line), colour in zip(lines.items(), (BLUE, PURPLE), strict=False):
-        for window, look in zip(WINDOWS, (GREY, colour), strict=True):
+    for (name, line), *both in zip(lines.items(), LOOKS_BEFORE, LOOKS_AFTER, strict=False):
+        for window, (colour, style) in zip(WINDOWS, both, strict=True):
             label = f"{name} {window.name}".strip()
-            queries.append(Query(line(window.shift), label))
-            dashes: Json = {"fill": "dash", "dash": [8, 6] if colour == BLUE else [2, 6]}
-            line_style: Json = dashes if window is BEFORE else {"fill": "solid"}
-            looks.append(override(label, color=fixed(look), custom__lineStyle=line_style, custom__fillOpacity=0))
+            queries.append(Query(w.checked(line(window.shift)), label))
+            looks.append(override(label, color=fixed(colour), custom__lineStyle=style, custom__fillOpacity=0))
     return c.graph(
         id_, title, description, unit, queries, overrides=looks, limits=limits, legend="list", no_value=no_value
     )

@@ -4,7 +4,7 @@ from typing import Final
 
 from dashboards import charts as c
 from dashboards import panels as p
-from dashboards.absent import NO_CALLER, NO_EXPORTER
+from dashboards.absent import NO_CALLER, NO_EXPORTER, NO_NATIVE, NOTHING
 from dashboards.fields import CAUSE_COLOURS, ORANGE, STAGE_COLOURS, WARN, Column, Panel, Query, coloured, past
 from dashboards.queries import STEP, buckets, by, native, otherwise, per_backend, reads, select, weighted_mean
 from tidegauge import vllm
@@ -85,6 +85,7 @@ def _server_waits() -> Panel:
         f"Reads `{name}`.",
         "s",
         Query(per_step(native(f"rate({name}%s{STEP})"), "le")),
+        no_value=f"{NOTHING}, or {NO_NATIVE}",
     )
 
 

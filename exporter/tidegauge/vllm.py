@@ -59,7 +59,6 @@ ALIASES: Final[dict[str, str]] = {
     "time_per_output_token_seconds": ITL,
 }
 """Older spellings; where a page has both, today's wins."""
-
 # --- labels -----------------------------------------------------------------------------------------------------
 MODEL_NAME: Final = "model_name"
 ENGINE: Final = "engine"
@@ -74,3 +73,8 @@ EXTRA_LABELS: Final[dict[str, tuple[str, ...]]] = {
 """The labels, beyond model name and engine, that tell series of a family apart."""
 
 PROCESS_START: Final = process.START_TIME.name
+
+
+def older(family: str) -> list[str]:
+    """What earlier releases call the family; most have one name for ever."""
+    return [old for old, new in ALIASES.items() if new == family]

@@ -1,6 +1,7 @@
 """Two windows of ten minutes for the comparison board, one after the other, as made-up series of two servers."""
 
-from tests.boards import substituted
+from dashboards.queries import FILTERS
+from tests.boards import EVERYTHING, substituted
 from tests.unit.board_queries import evaluated
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
@@ -45,11 +46,12 @@ def histogram(backend, family, counts, means):
     return {**counters(backend, f"{family}_count", *counts), **counters(backend, f"{family}_sum", *sums)}
 
 
-def facts(backend, *, slots=(64, 64), tokens=(5000, 5000), version=("1", "1"), source="log"):
+def facts(backend, *, slots=(64, 64), budget=(2048, 2048), tokens=(5000, 5000), version=("1", "1"), source="log"):
     """What an exporter knows of a server."""
     old, new = version
     return {
         of(ex.MAX_NUM_SEQS, backend=backend, source=source): stepped(*slots),
+        of(ex.MAX_BATCHED_TOKENS, backend=backend, source="log"): stepped(*budget),
         of(ex.KV_CAPACITY, backend=backend, source="metrics"): stepped(*tokens),
         of(ex.BACKEND_INFO, backend=backend, fleet="f", version=old): "1x30" if old == new else "1x20 _x9",
         **({} if old == new else {of(ex.BACKEND_INFO, backend=backend, fleet="f", version=new): "_x21 1x9"}),
@@ -71,7 +73,7 @@ def server(backend, *, requests=(300, 300), prompt=(900, 900), output=(40, 40), 
 
 def fleet(*, known=True, **changes):
     """Two servers, and what is known of them; *changes* are of the second."""
-    told = {name: changes.pop(name) for name in ("slots", "tokens", "version", "source") if name in changes}
+    told = {name: changes.pop(name) for name in ("slots", "budget", "tokens", "version", "source") if name in changes}
     series = {**server("a", requests=(200, 200), prompt=(500, 500)), **server("b", **changes)}
     return {**series, **facts("a", slots=(32, 32)), **facts("b", **told)} if known else series
 
@@ -81,8 +83,8 @@ def without(series, *names):
     return {key: value for key, value in series.items() if not key.startswith(names)}
 
 
-def compared(tmp_path, series, expr, *, offset=SECONDS):
+def compared(tmp_path, series, expr, *, offset=f"{MINUTES}m"):
     """The expression's values at the end of the second window."""
-    everything = dict.fromkeys(("model_name", "instance", "fleet"), ".*")
-    expr = substituted(expr, {**everything, "offset": str(offset)}, span=SECONDS)
+    everything = {variable.removeprefix("$"): EVERYTHING for variable in FILTERS.values()}
+    expr = substituted(expr, {**everything, "offset": offset}, span=SECONDS)
     return evaluated(tmp_path, series, expr, END)

@@ -4,9 +4,9 @@ import pytest
 
 from dashboards import confounders as cf
 from dashboards.boards import comparison
-from dashboards.fields import GOOD, NEUTRAL, WARN
+from dashboards.fields import GOOD, GREY, NEUTRAL, TEXT, WARN
 from tests.unit.board_queries import panel_of, shown
-from tests.unit.comparison_series import SECONDS, compared, facts, fleet, histogram, native, of, without
+from tests.unit.comparison_series import MINUTES, compared, facts, fleet, histogram, native, of, without
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rc
@@ -40,6 +40,7 @@ MOVES = {
     "servers up": fleet(up=(1, 0)),
     "restarts, then and since": {**fleet(), native(f"{vllm.E2E}_count", "b"): RESTARTED},
     "max_num_seqs, all servers": fleet(slots=(64, 96)),
+    "step budget, all servers": fleet(budget=(2048, 8192)),
     "KV tokens, all servers": fleet(tokens=(5000, 4000)),
     "server versions": fleet(version=("1", "2")),
 }
@@ -47,7 +48,7 @@ MOVES = {
 
 class TestVerdict:
     def test_comparable_when_all_is_known_and_the_same(self, tmp_path):
-        """Nine confounders, all known, none moved."""
+        """Ten confounders, all known, none moved."""
         assert ("comparable", GOOD) == verdict(tmp_path, fleet())
         assert dict.fromkeys(MOVES, "same") == states(tmp_path, fleet())
 
@@ -86,7 +87,7 @@ class TestVerdict:
     def test_restart_between_the_windows_counts(self, tmp_path):
         """The cache was cold since, though neither window holds the restart; one that was earlier does not matter."""
         for restarted, word in (("0+30x14 0+30x14", "moved"), ("0+30x3 0+30x25", "same")):
-            asked = {"offset": 2 * SECONDS} if word == "moved" else {}
+            asked = {"offset": f"{2 * MINUTES}m"} if word == "moved" else {}
             series = {**fleet(), native(f"{vllm.E2E}_count", "b"): restarted}
             assert word == states(tmp_path, series, **asked)["restarts, then and since"]
 
@@ -106,6 +107,7 @@ class TestUnknown:
         ("lost", "name"),
         [
             (ex.MAX_NUM_SEQS.name, "max_num_seqs, all servers"),
+            (ex.MAX_BATCHED_TOKENS.name, "step budget, all servers"),
             (ex.KV_CAPACITY.name, "KV tokens, all servers"),
             (ex.BACKEND_INFO.name, "server versions"),
             (f"vllm:{vllm.PREFIX_QUERIES}", "prefix-cache hit, 0 to 1"),
@@ -121,8 +123,8 @@ class TestUnknown:
         assert {**dict.fromkeys(MOVES, "same"), name: "unknown"} == states(tmp_path, series)
 
     def test_no_exporter(self, tmp_path):
-        """Without an exporter nothing is known of slots, KV tokens and versions."""
-        assert ("cannot tell: 3 unknown", NEUTRAL) == verdict(tmp_path, fleet(known=False))
+        """Without an exporter nothing is known of slots, step budget, KV tokens and versions."""
+        assert ("cannot tell: 4 unknown", NEUTRAL) == verdict(tmp_path, fleet(known=False))
 
     def test_fact_of_one_server_is_not_enough(self, tmp_path):
         """The other one may have changed; nor is one that became known later."""
@@ -165,9 +167,48 @@ class TestNotEnough:
         """No series, no verdict."""
         assert ("not enough data", NEUTRAL) == verdict(tmp_path, {"up": 1})
 
-    def test_windows_that_overlap(self, tmp_path):
-        """Ten minutes, five minutes apart: they share requests."""
-        assert ("windows overlap", NEUTRAL) == verdict(tmp_path, fleet(), offset=300)
+    @pytest.mark.parametrize("offset", ["5m", "8m", "480s", "9m59s"])
+    def test_windows_that_overlap(self, tmp_path, offset):
+        """Ten minutes, fewer minutes apart: they share requests, whatever unit the offset is typed in."""
+        assert ("windows overlap", NEUTRAL) == verdict(tmp_path, fleet(), offset=offset)
+
+    @pytest.mark.parametrize("offset", ["10m", "600s", "0h10m", "12m"])
+    def test_windows_that_meet_do_not_overlap(self, tmp_path, offset):
+        """The one ends where the other begins, or before."""
+        assert ("windows overlap", NEUTRAL) != verdict(tmp_path, fleet(), offset=offset)
+
+
+class TestLines:
+    """Panels that lay both windows over each other."""
+
+    @pytest.fixture(params=range(8, 14))
+    def looks(self, request):
+        """The colour and the style of each line of a panel."""
+        overrides = panel_of(BOARD, request.param)["fieldConfig"]["overrides"]
+        found = {one["matcher"]["options"]: {p["id"]: p["value"] for p in one["properties"]} for one in overrides}
+        return {name: (of["color"]["fixedColor"], of["custom.lineStyle"]) for name, of in found.items()}
+
+    def test_each_has_a_look_of_its_own(self, looks):
+        """By colour, as the legends of older Grafanas show no pattern, and before also by pattern."""
+        colours = [colour for colour, _ in looks.values()]
+        patterns = [style["fill"] for name, (_, style) in looks.items() if name.endswith("before")]
+
+        assert len(looks) == len(set(colours))
+        assert len(patterns) == len(set(patterns)) == len(looks) / 2
+
+    def test_before_has_gaps_and_no_hue(self, looks):
+        """Whatever else a panel shows; after is a solid line in a colour."""
+        for name, (colour, style) in looks.items():
+            gone = name.endswith("before")
+            assert gone == (colour in {GREY, TEXT}) == (style["fill"] in {"dash", "dot"}), name
+
+
+def test_offsets_are_the_durations_they_stand_for():
+    """What is chosen and what is typed reach a query as the same text."""
+    (offset,) = [one for one in BOARD["templating"]["list"] if one["name"] == "offset"]
+
+    assert [(one, one) for one in comparison.OFFSETS] == [(one["text"], one["value"]) for one in offset["options"]]
+    assert (offset["current"]["value"], offset["type"]) == ("1h", "custom")
 
 
 def test_states_can_be_told_apart_in_their_sum():

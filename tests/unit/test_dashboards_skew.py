@@ -1,8 +1,11 @@
 """What the board of skew says of twins, of servers that are down, and of how far each backend is from the others."""
 
 from dashboards.boards import skew
+from dashboards.queries import FILTERS
 from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 BOARD = skew.board()
@@ -56,16 +59,31 @@ class TestTable:
         }
 
 
+def of_engines(expr: str) -> str:
+    """The query with all jobs and engines, over a minute."""
+    return plain(expr.replace("$job", ".*").replace("$engine", ".*").replace("$__range", "1m"))
+
+
 def test_engines_are_found_by_either_name_of_a_backend(tmp_path):
     """A pod's rank is drawn where the pod is chosen, an instance's where the instance is; no rank twice."""
-    expr = panel_of(BOARD, 20)["targets"][0]["expr"].replace("$instance", "vllm-0|10.0.0.2:8000")
-    for variable in ("$job", "$engine", "$model_name"):
-        expr = expr.replace(variable, ".*")
+    expr = panel_of(BOARD, 20)["targets"][0]["expr"].replace(FILTERS[lb.BACKEND], "vllm-0|10.0.0.2:8000")
     name = 'vllm:num_requests_running{job="vllm", model_name="sim"'
     series = {
         f'{name}, instance="10.0.0.1:8000", pod="vllm-0", engine="1"}}': 9,
         f'{name}, instance="10.0.0.2:8000", engine="0"}}': 4,
         f'{name}, instance="10.0.0.3:8000", pod="vllm-1", engine="0"}}': 7,
     }
-    found = evaluated(tmp_path, series, expr.replace("$__range", "1m"))
+    found = evaluated(tmp_path, series, of_engines(expr))
     assert [4, 9] == sorted(found.values())
+
+
+def test_engines_of_older_servers_have_a_kv_usage(tmp_path):
+    """Under the older name where today's is missing; a server that has both is drawn once, by today's."""
+    (older,) = vllm.older(vllm.KV_USAGE)
+    series = {
+        f'vllm:{older}{{job="vllm", model_name="sim", instance="a", engine="0"}}': 0.5,
+        f'vllm:{older}{{job="vllm", model_name="sim", instance="b", engine="0"}}': 0.6,
+        f'vllm:{vllm.KV_USAGE}{{job="vllm", model_name="sim", instance="b", engine="0"}}': 0.7,
+    }
+    found = evaluated(tmp_path, series, of_engines(panel_of(BOARD, 22)["targets"][0]["expr"]))
+    assert [0.5, 0.7] == sorted(found.values())

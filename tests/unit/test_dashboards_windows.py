@@ -127,6 +127,25 @@ class TestFigures:
         series = {**counters("a", vllm.PREFIX_QUERIES, 0, 100), **counters("a", vllm.PREFIX_HITS, 0, 60)}
         assert [0, 0.6] == self.figure(tmp_path, series, w.prefix_hit)
 
+    def test_prefix_cache_of_an_older_server(self, tmp_path):
+        """Under its older names it counts as under today's; a server that has both counts once, by today's."""
+        queries, hits = (vllm.older(one)[0] for one in (vllm.PREFIX_QUERIES, vllm.PREFIX_HITS))
+        member = {of(rc.FLEET_MEMBER, fleet="f", backend="a", model_name="m"): "1x30"}
+        series = {**member, **counters("a", queries, 100, 300), **counters("a", hits, 60, 30)}
+        assert [0.6, 0.1] == self.figure(tmp_path, series, w.prefix_hit)
+        assert [0.6, 0.1] == self.figure(tmp_path, series, w.each_prefix_hit)
+        series |= {**counters("a", vllm.PREFIX_QUERIES, 100, 100), **counters("a", vllm.PREFIX_HITS, 70, 80)}
+        assert [0.7, 0.8] == self.figure(tmp_path, series, w.prefix_hit)
+
+    def test_late_of_a_server_that_two_jobs_scrape(self, tmp_path):
+        """Its requests are counted twice, on time or late: the share stays."""
+        series = {}
+        for job in ("one", "two"):
+            series[native(f"{vllm.QUEUE}_count", "a", job=job)] = counted(100, 100)
+            for le, growth in (("0.3", (75, 100)), ("+Inf", (100, 100))):
+                series[native(f"{vllm.QUEUE}_bucket", "a", job=job, le=le)] = counted(*growth)
+        assert [0.25, 0] == self.figure(tmp_path, series, w.late)
+
 
 def test_nothing_changes_from_zero(tmp_path):
     """A figure that was 0 has no change in percent; shares change in points."""
