@@ -342,7 +342,7 @@ SERVING = Group(
         Alert("fires", IDLE, 20, [idle("b:8000", "sim", "sim", 903)]),
         Alert("fires", IDLE, 24, [idle("b:8000", "sim", "sim", 903)]),
         Alert("fires", IDLE, 26, [idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800)]),
-        Alert("just_short", IDLE, 29.5, [idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800)]),
+        Alert("fires", IDLE, 29.5, [idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800)]),
         Alert("fires", IDLE, 30, [
             idle("b:8000", "sim", "sim", 903), idle("j:8000", "odd", "odd", 1800), idle("new:8000", "sim", "sim", 903),
         ]),

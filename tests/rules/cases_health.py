@@ -170,13 +170,13 @@ LOADING = Group(
     alerts=[
         Alert("healthy", DOWN, 9.5),
         Alert("fires", DOWN, 10.5, [down("fell:8000")]),
-        Alert("just_short", DOWN, 15.5, [down("fell:8000")]),
+        Alert("fires", DOWN, 15.5, [down("fell:8000")]),
         Alert("fires", DOWN, 16, [down("fell:8000"), down("stays-down:8000")]),
         # Known for less than a quarter of an hour, and up for more than seven minutes ago.
         Alert("fires", DOWN, 19, [down("fell:8000"), down("stays-down:8000")]),
-        Alert("just_short", DOWN, 25.5, [down("fell:8000"), down("stays-down:8000")]),
+        Alert("fires", DOWN, 25.5, [down("fell:8000"), down("stays-down:8000")]),
         Alert("fires", DOWN, 27, [down("fell:8000"), down("stays-down:8000"), down("told:8000")]),
-        Alert("just_short", DOWN, 35, [down("fell:8000"), down("stays-down:8000"), down("told:8000")]),
+        Alert("fires", DOWN, 35, [down("fell:8000"), down("stays-down:8000"), down("told:8000")]),
         Alert("fires", DOWN, 36.5, [
             down("fell:8000"), down("stays-down:8000"), down("told:8000"), down("returns:8000"),
         ]),
