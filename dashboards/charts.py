@@ -4,12 +4,18 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Final, Literal
 
-from dashboards.absent import NOTHING
+from dashboards.absent import NOTHING, UNRECORDED
 from dashboards.fields import KNOWN, NEUTRAL, Column, Json, Panel, Query, column_override, fixed, override, steps
 from dashboards.panels import panel, targets
 from tidegauge.catalogue import labels as lb
 
-HEADINGS: Final = {lb.BACKEND: "Backend", lb.MODEL_NAME: "Model", lb.FLEET: "Fleet"}
+HEADINGS: Final = {
+    lb.BACKEND: "Backend",
+    lb.MODEL_NAME: "Model",
+    lb.FLEET: "Fleet",
+    lb.SLI: "SLI",
+    "alertname": "Alert",
+}
 """How tables head the columns of labels that are subjects; any other label is its own heading, in words."""
 _WIDTHS: Final = {"Backend": 150, "Model": 140}
 """Room for an address and for a model's name, wherever there is a column of them."""
@@ -44,7 +50,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     stepped: bool = False,
     legend: Literal["table", "side", "list", "none"] = "table",
     decimals: int | None = None,
-    no_value: str = NOTHING,
+    no_value: str = UNRECORDED,
 ) -> Panel:
     """Lines over time; `stack` is none, normal or percent; `marks` are thresholds drawn as dashed lines.
 
@@ -134,7 +140,7 @@ def timeline(  # noqa: PLR0913  # a panel has this many independent properties
     mappings: Sequence[Json],
     *,
     unit: str = "none",
-    no_value: str = NOTHING,
+    no_value: str = UNRECORDED,
 ) -> Panel:
     """One bar per series whose colour and text say the state that its number stands for.
 
@@ -173,7 +179,7 @@ def stat(  # noqa: PLR0913  # a panel has this many independent properties
     named: bool = False,
     decimals: int | None = None,
     colour: Literal["value", "background"] = "value",
-    no_value: str = NOTHING,
+    no_value: str = UNRECORDED,
 ) -> Panel:
     """The last value of each query, large; `named` shows the series' name with it, `colour` what the thresholds paint.
 
@@ -218,9 +224,12 @@ def table(  # noqa: PLR0913  # a panel has this many independent properties
     order: str | None = None,
     links: Mapping[str, Json] | None = None,
     widths: Mapping[str, int] | None = None,
-    no_value: str = NOTHING,
+    no_value: str = UNRECORDED,
 ) -> Panel:
     """One row per combination of the `keys` labels, one column per query; a column without a title is not shown.
+
+    A query that gives nothing has its column all the same: Grafana answers it with an empty frame, and names values by
+    how many queries a panel has, not by how many gave something.
 
     `sort` is a heading and whether the largest comes first, by default the first key. `order` is a query instead, whose
     values, least first, put the rows in order; what it has a value for has a row, though no column fills it. `links`

@@ -16,6 +16,7 @@ from tidegauge.catalogue.places import Board
 
 _FIRING: Final = 'alertstate="firing"'
 OURS: Final = 'alertname=~"(Vllm|Tidegauge).+"'
+_NAME: Final = "alertname"
 _SUBJECT: Final = "subject"
 """What an alert is about: the values of its labels in one."""
 _ABOUT: Final = (lb.BACKEND, lb.FLEET, lb.MODEL_NAME, lb.WHERE)
@@ -118,8 +119,8 @@ def alerts(id_: int, *names: str) -> Panel:
     chosen = f'alertname=~"{"|".join(names)}"' if names else OURS
 
     def firing(*matchers: str) -> str:
-        found = by("max", _alerts(chosen, *matchers), "alertname", "severity", *_ABOUT)
-        return by("max", _about(found, *_ABOUT), "alertname", "severity", _SUBJECT)
+        found = by("max", _alerts(chosen, *matchers), _NAME, "severity", *_ABOUT)
+        return by("max", _about(found, *_ABOUT), _NAME, "severity", _SUBJECT)
 
     ranks = (f"{firing(matcher)} * {rank}" for rank, matcher in enumerate(_SEVERITIES))
     return c.table(
@@ -127,11 +128,11 @@ def alerts(id_: int, *names: str) -> Panel:
         "Firing alerts",
         "What is firing now on what is chosen, with the runbook behind each name. Reads `ALERTS`, which Prometheus "
         "writes.",
-        ("alertname", "severity", _SUBJECT),
+        (_NAME, "severity", _SUBJECT),
         [Column("", firing(), "none")],
         order=" or ".join(ranks),
-        links={"alertname": data_link("Runbook", "${runbooks}/${__value.text}.md")},
-        widths={"alertname": 215, "severity": 75},
+        links={c.HEADINGS[_NAME]: data_link("Runbook", "${runbooks}/${__value.text}.md")},
+        widths={"severity": 70},  # what is left is shared by name and subject: neither hides the other
         no_value="no alert fires",
     )
 

@@ -7,7 +7,7 @@ The median is that of the whole fleet, whichever of its backends are chosen.
 from typing import Final
 
 from dashboards import charts as c
-from dashboards.absent import NO_PAIR, NOTHING
+from dashboards.absent import NO_PAIR, UNRECORDED
 from dashboards.fields import BAD, GOOD, GREY, NEUTRAL, TIMES, UNFILLED, Json, Panel, Query, fixed, override_all, steps
 from dashboards.queries import AT_END, ON_FLEET, ON_SUBJECT, by, reads, select
 from tidegauge.catalogue import Recorded
@@ -65,7 +65,7 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     *,
     limits: tuple[float | None, float | None] = (0, None),
     marks: Json | None = None,
-    no_value: str = NOTHING,
+    no_value: str = UNRECORDED,
     **labels: str,
 ) -> Panel:
     """The farthest backends as coloured lines over the median in grey.

@@ -95,8 +95,8 @@ def row() -> p.Row:
         (_split(), 6),
         (_capacity(), 11),
         (ceilings.verdict(21, "4. Do ceilings clip?"), 5),
-        (_saturation(), 6),
-        (outliers.slowest(5, "6. Who stands out?"), 4),
+        (_saturation(), 5),
+        (outliers.slowest(5, "6. Who stands out?"), 5),
         (frame.alerts(23), 9),
     )
     return p.Row("Six questions, and what fires", 5, panels)

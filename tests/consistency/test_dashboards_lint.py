@@ -185,6 +185,14 @@ class TestPanels:
         assert ("text" == panel["type"]) == (not panel.get("targets"))
 
     @pytest.mark.parametrize("panel", PANELS)
+    def test_rules_that_are_not_loaded_are_named_where_they_are_missed(self, panel):
+        """Where all that a panel reads is recorded, that nothing finished or reports may be for want of rules."""
+        said = panel["fieldConfig"]["defaults"].get("noValue", "") if panel["type"] != "text" else ""
+        read = {name for target in panel.get("targets", []) for name in names(target["expr"])}
+        if said.startswith(("nothing finished", "no server reports", "no backend known")):
+            assert not read <= {one.name for one in RECORDED} or said.endswith("or no rules loaded")
+
+    @pytest.mark.parametrize("panel", PANELS)
     def test_colours_are_of_the_palette(self, panel):
         """The colour-blind can tell them apart, and each means the same on every board."""
         named = [one for one in values_of(panel["fieldConfig"], "color", "fixedColor") if isinstance(one, str)]

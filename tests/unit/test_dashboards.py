@@ -211,6 +211,12 @@ class TestBoard:
         assert options["excludeByName"] == {"Time": True}
         assert all(target["instant"] and target["format"] == "table" for target in wide["targets"])
 
+    def test_keys_are_headed_in_words(self):
+        """Names of labels that are no words have headings."""
+        one = c.table(1, "One", "d", ("alertname", lb.SLI, lb.FINISHED_REASON), [Column("", "up", "none")])
+        names = one.transformations[1]["options"]["renameByName"]
+        assert {"alertname": "Alert", "sli": "SLI", "finished_reason": "finished reason"} == names
+
     def test_only_column_goes_by_another_name(self):
         """Grafana gives the values of a single query no letter: a column without a title is left out by that name."""
         one = c.table(1, "One", "d", ("job",), [Column("", "up", "none")])

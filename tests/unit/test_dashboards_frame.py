@@ -71,6 +71,16 @@ class TestFiringAlerts:
         expected = ["TidegaugeDown", "VllmQueueTimeBimodal", "VllmSkew", "VllmPreempting", "VllmPreempting"]
         assert expected == [name for name, _ in sorted(ranks, key=lambda row: (ranks[row], row))]
 
+    def test_name_and_subject_share_the_width(self):
+        """However narrow the panel is, what an alert is about is not hidden behind its name."""
+        overrides = frame.alerts(1).overrides
+        given = {
+            one["matcher"]["options"]: {prop["id"] for prop in one["properties"]}
+            for one in overrides
+            if one["matcher"]["id"] == "byName"
+        }
+        assert {"severity": {"custom.width"}, "Alert": {"links"}} == given
+
     def test_can_be_those_of_some_names(self, tmp_path):
         """A board shows the alerts that it explains."""
         assert {"TidegaugeDown"} == {name for name, _ in asked(tmp_path, names=("Tidegauge.+",))}

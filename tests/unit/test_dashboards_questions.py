@@ -323,6 +323,8 @@ def test_answers_are_of_the_end_of_the_range():
 
 
 def test_cuts_are_offered():
-    """The gain ceiling can be had for a tenth to nine tenths of a stage."""
+    """The gain ceiling can be had for every tenth of a stage, and for its quarters."""
     (cut,) = [one for one in BOARD["templating"]["list"] if one["name"] == "cut"]
-    assert cut["query"] == "10 % : 0.1, 25 % : 0.25, 50 % : 0.5, 75 % : 0.75, 90 % : 0.9"
+    offered = [option["value"] for option in cut["options"]]
+    assert ["0.1", "0.2", "0.25", "0.3", "0.4", "0.5", "0.6", "0.7", "0.75", "0.8", "0.9"] == offered
+    assert cut["query"].startswith("10 % : 0.1, 20 % : 0.2, 25 % : 0.25")
