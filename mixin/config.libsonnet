@@ -101,8 +101,8 @@ local catalogue = import 'catalogue.json';
 
     // GPU figures of DCGM's exporter, where it is scraped. `label` names the GPU's place on its series; `backendPattern`
     // takes the same out of `backend`: the host before the port, or with backendLabel 'pod' and label 'pod' the whole: '(.*)'.
-    // Compute bound from `busy` of SM time on; its GPUs compute unevenly beyond a difference of `spread`; and when memory is
-    // less busy than `dramLow`, busy SMs are not computing.
+    // Compute bound from `busy` of SM time on; its GPUs compute unevenly beyond a difference of `spread`; up to `idle` a GPU did
+    // nothing and does not count; and when memory is less busy than `dramLow`, busy SMs are not computing.
     gpu: catalogue.gpu {
       selector: '',
       label: 'Hostname',

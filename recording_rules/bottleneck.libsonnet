@@ -1,7 +1,7 @@
 // What holds a backend back: one level per backend, and `unknown` where the evidence does not suffice.
 //
 // GPU figures come from DCGM's exporter and are joined by its `_config.gpu.label`: backends that share a value of it (one
-// host, say) share its GPUs' figures.
+// host, say) share its GPUs' means, and have no spread of their own.
 local catalogue = import '../mixin/catalogue.json';
 local promql = import '../mixin/lib/promql.libsonnet';
 local slo = import '../mixin/lib/slo.libsonnet';
@@ -32,6 +32,13 @@ local recorded = catalogue.recorded;
     vector,
   ]),
   local gpus(op, vector) = p.by(op, [key], place(vector)),
+  // Half of a host may be free: a GPU that does nothing is no part of a replica that works.
+  local working = '%s > %s' % [active, n(gpu.idle)],
+  local alike = p.on([gpu.label, 'gpu']),
+  local mean(vector) =
+    '(%s or %s)' % [gpus('avg', '%s and %s %s' % [vector, alike, working]), gpus('avg', vector)],
+  // Where several backends share a place, nothing tells which GPU is whose, and GPUs of different ones need not be even.
+  local alone = '(%s == 1)' % p.by('count', [key], backends),
 
   local byBackend(op, vector) = p.by(op, ['backend'], vector),
   local full = '(%s or %s)' % [
@@ -87,13 +94,14 @@ local recorded = catalogue.recorded;
     groups+: [{
       name: 'tidegauge-bottleneck',
       rules: [
-        p.record('gpu_busy', onBackend(gpus('avg', active))),
-        p.record('gpu_spread', onBackend('(%s - %s and %s > 1)' % [
+        p.record('gpu_busy', onBackend(mean(active))),
+        p.record('gpu_spread', onBackend('(%s - %s and %s > 1 and %s)' % [
           gpus('max', active),
-          gpus('min', active),
-          gpus('count', active),
+          gpus('min', working),
+          gpus('count', working),
+          alone,
         ])),
-        p.record('gpu_dram', onBackend(gpus('avg', averaged(dcgm.dram_active)))),
+        p.record('gpu_dram', onBackend(mean(averaged(dcgm.dram_active)))),
         p.record('bottleneck', '(%s) * %s group_left (gpu) (%s or %s)' % [
           first,
           onlyBackend,

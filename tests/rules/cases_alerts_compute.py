@@ -73,6 +73,12 @@ LEVELS = Group(
         *gpus("dram", 0.98, 0.98, dram=0.45),
         *server("uneven", tpot=SLOW),
         *gpus("uneven", 0.99, 0.75),
+        # Two servers of one GPU each, and a server on half of its host.
+        *server("pair"),
+        *server("pair", port=8001, running=0, tpot={0.06: 0}),
+        *gpus("pair", 0.9, 0.3),
+        *server("half"),
+        *gpus("half", 0.9, 0.9, 0, 0),
         *server("almost"),
         *gpus("almost", 0.9, 0.71),
         *server("full", kv=0.95, tpot=SLOW),

@@ -13,6 +13,7 @@ SLOW, FAST = {0.06: 20}, {0.03: 20}
 def server(
     host: str,
     *,
+    port: int = 8000,
     model: str = "sim",
     kv: float | None = 0.2,
     running: int = 8,
@@ -20,12 +21,12 @@ def server(
     preempted: float = 0,
     tpot: dict[float, float] | None = None,
 ) -> list[Series]:
-    """A server on a host of its own."""
-    names = {"engine": "0", "instance": f"{host}:8000", "job": "vllm", "model_name": model}
+    """A server, on a host of its own unless another port is given."""
+    names = {"engine": "0", "instance": f"{host}:{port}", "job": "vllm", "model_name": model}
     usage = {} if kv is None else {vllm.KV_USAGE: kv}
     gauges = {**usage, vllm.RUNNING: running, vllm.WAITING: waiting}
     return [
-        series("up", "1x40", instance=f"{host}:8000", job="vllm"),
+        series("up", "1x40", instance=f"{host}:{port}", job="vllm"),
         *Steady(names, {vllm.TPOT: tpot or FAST}, {vllm.PREEMPTIONS: preempted}, gauges).series(),
     ]
 
@@ -72,7 +73,7 @@ WITH_GPUS = Group(
             | level("fine", "none") | level("busy", "none") | level("idle", "none")),
         Value(rec.GPU_BUSY, 8, by_host(sched=0.35, full=0.97, preempts=0.6, compute=0.97, false=0.98, uneven=0.845,
             fine=0.75, busy=0.96, idle=0)),
-        Value(rec.GPU_SPREAD, 8, by_host(sched=0.1, compute=0, false=0, uneven=0.29, fine=0.1, idle=0)),
+        Value(rec.GPU_SPREAD, 8, by_host(sched=0.1, compute=0, false=0, uneven=0.29, fine=0.1)),
         Value(rec.GPU_DRAM, 8, by_host(sched=0.6, full=0.6, preempts=0.6, compute=0.6, false=0.4, uneven=0.6, fine=0.6,
             busy=0.6, idle=0.6)),
     ],
@@ -149,6 +150,43 @@ STOCK = Group(
 )  # fmt: skip
 
 
+def beside(host: str, *numbers: int, active: str = "0x40", dram: float = 0) -> list[Series]:
+    """Other GPUs of a host, in little or nobody's use at minute 8."""
+    found = []
+    for number in numbers:
+        names = {"Hostname": host, "gpu": str(number), "job": "dcgm", "instance": f"{host}:9400"}
+        found += [series(dcgm.SM_ACTIVE, active, **names), series(dcgm.DRAM_ACTIVE, f"{dram:g}x40", **names)]
+    return found
+
+
+SHARED_HOSTS = Group(
+    "GPUs that do nothing do not count, and GPUs of several backends are not held against each other",
+    [
+        *server("half", tpot=SLOW), *gpus("half", 0.98, 0.96), *beside("half", 2, 3, active="0.01x40"),
+        *server("left"), *gpus("left", 0.8, 0.8), *beside("left", 2, active="0.9x4 0x35"),
+        *server("leaving"), *gpus("leaving", 0.8, 0.8), *beside("leaving", 2, active="0.8x9 0x30"),
+        *server("one"), *gpus("one", 0.8), *beside("one", 1, active="0.01x40"),
+        *server("alone"), *gpus("alone", 0.8), *beside("alone", 1, active="0.9x4 0x35"),
+        *server("barely"), *gpus("barely", 0.5), *beside("barely", 1, active="0.012x40", dram=0.2),
+        *server("pair"), *server("pair", port=8001, running=0), *gpus("pair", 0.9, 0.3),
+        *server("twice", waiting=5), *server("twice", port=8001), *gpus("twice", 0.9, 0),
+        *server("unused", running=0), *beside("unused", 0, 1),
+    ],
+    [
+        Value(rec.BOTTLENECK, 8, level("half", "compute") | level("left", "none") | level("leaving", "communication")
+            | level("one", "none") | level("alone", "none") | level("barely", "communication") | level("pair", "none")
+            | {labels(backend="pair:8001", level="none", gpu="seen"): 1} | level("twice", "scheduling")
+            | {labels(backend="twice:8001", level="none", gpu="seen"): 1} | level("unused", "none")),
+        Value(rec.GPU_SPREAD, 8, by_host(half=0.02, left=0, barely=0.488), '{backend!="leaving:8000"}'),
+        Value(rec.GPU_BUSY, 8, by_host(half=0.97, left=0.8, one=0.8, alone=0.8, barely=0.256, pair=0.6, twice=0.9,
+            unused=0) | {labels(backend="pair:8001"): 0.6, labels(backend="twice:8001"): 0.9},
+            '{backend!="leaving:8000"}'),
+        Value(rec.GPU_DRAM, 8, by_host(half=0.6, left=0.6, one=0.6, alone=0.6, barely=0.4, unused=0),
+            '{backend!~"(leaving|pair|twice):.*"}'),
+    ],
+)  # fmt: skip
+
+
 def second(host: str, **more: float) -> list[Series]:
     """Another model of the same server."""
     return server(host, model="second", **more)[1:]  # type: ignore[arg-type]
@@ -177,4 +215,4 @@ MODELS = Group(
     ],
 )  # fmt: skip
 
-GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS, STOCK, MODELS]
+GROUPS = [WITH_GPUS, WITHOUT_GPUS, BURSTS, STOCK, SHARED_HOSTS, MODELS]

@@ -223,6 +223,8 @@ EXPORTERS = Group(
     ],
 )
 
+# 0.4 over the last five minutes and at their far end, 0 over half of them.
+LEAVING = "1x20 0.4 1x3 0x14"
 # 0.7 over the last five minutes and at their far end; 0.8 over half of them, less over twice.
 BUSY = [0.1] * 21 + [0.7] + [0.6] * 5 + [0.8] * 5 + [0.8] * 9
 
@@ -257,19 +259,25 @@ GPUS = Group(
         *server("below"), changing("below", 0.2, 100, dcgm.GPU_UTIL),
         # Above it over five minutes, below it over ten.
         *server("above"), changing("above", 0.25, 100, dcgm.GPU_UTIL),
+        # Work of the first half, which counts; and what GPUs that do nothing show.
+        *server("leaving"), *gpus("leaving", 0.8),
+        series(dcgm.SM_ACTIVE, LEAVING, Hostname="leaving", gpu="1", job="dcgm"),
+        series(dcgm.DRAM_ACTIVE, "0.2x40", Hostname="leaving", gpu="1", job="dcgm"),
+        *server("quiet", running=0), changing("quiet", 0, 0.01), changing("quiet", 0, name=dcgm.DRAM_ACTIVE),
         # One of two has the better figure.
         *server("mixed"), changing("mixed", 0), changing("mixed", 0.2, 100, dcgm.GPU_UTIL),
         changing("mixed", 0.1, 100, dcgm.GPU_UTIL, "1"),
     ],
     [
-        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, mixed=0.7)),
-        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1)),
-        Value(rec.GPU_DRAM, 15.5, by_host(two=0.7)),
+        Value(rec.GPU_BUSY, 15.5, by_host(two=0.75, mixed=0.7, leaving=0.6, quiet=0.007)),
+        Value(rec.GPU_SPREAD, 15.5, by_host(two=0.1, leaving=0.4)),
+        Value(rec.GPU_DRAM, 15.5, by_host(two=0.7, leaving=0.4, quiet=0.7)),
         Value(
             rec.BOTTLENECK,
             15.5,
             level("two", "none") | level("coarse", "none") | level("below", "none")
-            | level("above", "unknown", "unseen") | level("mixed", "none"),
+            | level("above", "unknown", "unseen") | level("mixed", "none")
+            | level("leaving", "communication") | level("quiet", "none"),
         ),
     ],
 )  # fmt: skip

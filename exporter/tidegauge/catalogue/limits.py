@@ -39,7 +39,11 @@ GPU_BUSY: Final = 0.95
 """Share of SM time from which a backend's GPUs are busy."""
 GPU_SPREAD: Final = 0.2
 """Difference between its busiest and its idlest GPU beyond which they are uneven."""
+GPU_IDLE: Final = 0.01
+"""Share of SM time up to which a GPU did nothing: it is free, and no part of a replica that works."""
 GPU_DRAM_LOW: Final = 0.45
 """Share of memory-interface time below which busy SMs do not compute: above the 0.4 of SMs that were busy copying."""
-GPU: Final[Mapping[str, float]] = MappingProxyType({"busy": GPU_BUSY, "spread": GPU_SPREAD, "dramLow": GPU_DRAM_LOW})
+GPU: Final[Mapping[str, float]] = MappingProxyType(
+    {"busy": GPU_BUSY, "spread": GPU_SPREAD, "idle": GPU_IDLE, "dramLow": GPU_DRAM_LOW}
+)
 """The same, by their keys in `_config.gpu`."""

@@ -7,21 +7,22 @@ GPU_BUSY = recorded(
     "gpu_busy",
     "backend:gpu_sm_active:avg5m",
     "ratio",
-    "Share of time the SMs of the backend's GPUs were active, over 5 minutes; needs DCGM's profiling figures.",
+    "Share of time the SMs of the backend's working GPUs were active, over 5 minutes; needs DCGM's profiling figures.",
     lb.BACKEND,
 )
 GPU_SPREAD = recorded(
     "gpu_spread",
     "backend:gpu_sm_active:spread5m",
     "ratio",
-    "Busiest less idlest GPU of the backend by SM activity, over 5 minutes.",
+    "Busiest less idlest working GPU of the backend by SM activity, over 5 minutes; absent where several backends "
+    "share its GPUs' place.",
     lb.BACKEND,
 )
 GPU_DRAM = recorded(
     "gpu_dram",
     "backend:gpu_dram_active:avg5m",
     "ratio",
-    "Share of time the memory interface of the backend's GPUs was busy, over 5 minutes.",
+    "Share of time the memory interface of the backend's working GPUs was busy, over 5 minutes.",
     lb.BACKEND,
 )
 BOTTLENECK = recorded(
