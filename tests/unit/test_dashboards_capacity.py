@@ -3,8 +3,10 @@
 import pytest
 
 from dashboards.boards import capacity
+from dashboards.queries import FILTERS
 from tests.unit.board_queries import evaluated, panel_of, plain, shown
 from tidegauge.catalogue import exported as ex
+from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
 BOARD = capacity.board()
@@ -136,6 +138,6 @@ class TestFacts:
 
     def test_backend_of_another_fleet_is_left_out(self, tmp_path):
         """Facts have no fleet of their own."""
-        expr = panel_of(BOARD, 13)["targets"][1]["expr"].replace("$fleet", "far")
+        expr = panel_of(BOARD, 13)["targets"][1]["expr"].replace(FILTERS[lb.FLEET], "far")
         assert {} == evaluated(tmp_path, FLEET, plain(expr))
         assert {"backend=a": 20_000, "backend=b": 16_000} == asked(tmp_path, FLEET, 13, 1)
