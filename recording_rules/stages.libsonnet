@@ -11,6 +11,22 @@ local engineStages = ['queue', 'prefill', 'decode'];
   local config = self._config,
   local p = promql.new(config),
 
+  local window = config.stageWindow,
+  local each(of) = std.join(' or ', [p.label(of(families[stage]), 'stage', stage) for stage in engineStages]),
+
+  // vLLM books the host's uptime as the prefill of a request that its engine aborts. All histograms of a request move
+  // together, when it ends, and its stages follow one another within it: they cannot add up to more than its end-to-end
+  // time (a tenth is left for clocks and for a page that was written meanwhile), nor can the longest prefill lie in a higher
+  // bucket than the longest request.
+  local longest(family) = 'histogram_quantile(1, %s)' % p.buckets(family, window),
+  local poisoned = '%s > 1.1 * %s or %s > %s' % [
+    p.byModel(each(function(family) p.ranged('rate', family, window, '_sum'))),
+    p.byModel(p.ranged('rate', vllm.e2e, window, '_sum')),
+    longest(vllm.prefill),
+    longest(vllm.e2e),
+  ],
+  local means = '(%s) unless %s (%s)' % [each(function(family) p.mean(family, window)), p.on(p.model), poisoned],
+
   // End-to-end less the three, never below 0.
   local residual(e2e, stages) = 'clamp_min(%s%s, 0)' % [
     e2e,
@@ -21,43 +37,37 @@ local engineStages = ['queue', 'prefill', 'decode'];
   ],
   local share(stages, e2e) = '%s / %s group_left () (%s > 0)' % [stages, p.on(p.model), e2e],
 
-  // Seconds that all requests of the window spent, so that a fleet's share weighs each backend by its time.
-  local spent(mean) = p.byFleet('sum', '%s * %s group_left () %s' % [mean, p.on(p.model), recorded.window_requests], ['stage']),
-  local total = p.byFleet('sum', '%s * %s' % [recorded.e2e_mean, recorded.window_requests]),
+  // A fleet's share weighs each backend by the seconds that its requests spent; one whose stage is not known has no weight.
+  local spent = '(%s * %s)' % [recorded.e2e_mean, recorded.window_requests],
+  local weighed(share) = p.byFleet('sum', '%s * %s group_left () %s' % [share, p.on(p.model), spent], ['stage']),
 
   prometheusRules+:: {
     groups+: [
       {
         name: 'tidegauge-stages',
-        rules:
-          [
-            p.record('window_requests', p.prefer(exported.window_requests, p.increase(vllm.e2e, config.stageWindow))),
-            p.record('e2e_mean', p.prefer(exported.e2e_seconds, p.mean(vllm.e2e, config.stageWindow))),
-          ]
-          + [
-            p.record(
-              'stage_mean',
-              p.prefer('%s{stage="%s"}' % [exported.stage_seconds, s], p.mean(families[s], config.stageWindow)),
-              { stage: s }
-            )
-            for s in engineStages
-          ]
-          + [
-            p.record(
-              'stage_mean',
-              p.prefer('%s{stage="other"}' % exported.stage_seconds, residual(recorded.e2e_mean, recorded.stage_mean)),
-              { stage: 'other' }
-            ),
-            p.record('stage_share', share(recorded.stage_mean, recorded.e2e_mean)),
-          ],
+        rules: [
+          p.record('window_requests', p.prefer(exported.window_requests, p.increase(vllm.e2e, window))),
+          p.record('e2e_mean', p.prefer(exported.e2e_seconds, p.mean(vllm.e2e, window))),
+          p.record('stage_mean', p.prefer(
+            '%s{stage=~"%s"}' % [exported.stage_seconds, std.join('|', engineStages)],
+            means,
+            ['stage']
+          )),
+          p.record(
+            'stage_mean',
+            p.prefer('%s{stage="other"}' % exported.stage_seconds, residual(recorded.e2e_mean, recorded.stage_mean)),
+            { stage: 'other' }
+          ),
+          p.record('stage_share', share(recorded.stage_mean, recorded.e2e_mean)),
+        ],
       },
       {
         name: 'tidegauge-gains',
         rules: [
-          p.record(
-            'fleet_stage_share',
-            '%s / %s group_left () (%s > 0)' % [spent(recorded.stage_mean), p.on(['fleet']), total]
-          ),
+          p.record('fleet_stage_share', '%s / %s' % [
+            weighed(recorded.stage_share),
+            weighed('%s ^ 0' % recorded.stage_share),
+          ]),
         ] + [
           p.record('gain_ceiling', '%s * %s' % [recorded.fleet_stage_share, cut], { cut: cut })
           for cut in config.cuts

@@ -74,9 +74,9 @@ local catalogue = import '../catalogue.json';
     // requests, say) and must not be filled in from another window.
     uncovered(native):: '(%s) unless %s (%s == 1)' % [native, p.on(['backend']), catalogue.recorded.backend_covered],
 
-    // The exporter's figure, else the native one. Aggregation takes away the exporter's own job and instance, and makes one
+    // The exporter's figure, else the native one, by model and *labels*. Aggregation takes away the exporter's own job and instance, and makes one
     // of two exporters that cover the same backend.
-    prefer(exported, native):: '%s or (%s)' % [p.by('avg', p.model, exported), p.uncovered(native)],
+    prefer(exported, native, labels=[]):: '%s or (%s)' % [p.by('avg', p.model + labels, exported), p.uncovered(native)],
 
     // *vector* of backends and models with their fleet.
     inFleet(vector):: '(%s) * %s group_left (fleet) %s' % [vector, p.on(p.model), catalogue.recorded.fleet_member],

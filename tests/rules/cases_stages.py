@@ -1,7 +1,8 @@
 """Stage means and shares: the case's table, at the case's numbers, beside a server with other ones."""
 
-from tests.rules.promtool import Group, Series, Value, labels
-from tests.rules.servers import Phase, Server, exporter, polled
+from tests.rules.promtool import Group, Series, Value, labels, series
+from tests.rules.servers import EDGES, Phase, Server, exporter, polled
+from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rec
 
@@ -138,4 +139,107 @@ RESTART = Group(
     ],
 )
 
-GROUPS = [NATIVE, BOTH, TWO_EXPORTERS, RESIDUAL, RESTART]
+STEADY = {"queue": 1, "prefill": 2, "decode": 5, "other": 1}
+QUICK = {"queue": 0.1, "prefill": 2.1, "decode": 0.1, "other": 0.1}
+POISON_STEP = 10
+"""Minute 5: in the window of a quarter of an hour at minute 16, not in half of it, and not at minute 22."""
+
+
+def at_work(host: str, model: str, means: dict[str, float]) -> Server:
+    """300 requests in a quarter of an hour."""
+    phase = Phase(24, [(10, means["queue"])], prefill=means["prefill"], decode=means["decode"], other=means["other"])
+    return Server(host, model, [phase])
+
+
+def from_step(one: Series, step: int, more: float) -> Series:
+    """A counter to which something is added at a step."""
+    values = [float(value) + more * (at >= step) for at, value in enumerate(one["values"].split())]
+    return {**one, "values": " ".join(f"{value:.12g}" for value in values)}
+
+
+def poisoned(server: Server, seconds: float) -> list[Series]:
+    """The server, of whose requests one has another prefill time by that much."""
+    return [
+        from_step(one, POISON_STEP, seconds) if f"{vllm.PREFILL}_sum" in one["series"] else one
+        for one in server.series()
+    ]
+
+
+def buckets(server: Server, family: str, seconds: float, odd: float = 0, step: int = POISON_STEP) -> list[Series]:
+    """Buckets of requests that take *seconds* each; one at a step takes *odd* instead."""
+    names = {"engine": "0", "instance": server.instance, "job": "vllm", "model_name": server.model}
+    found = []
+    for edge in (*EDGES, float("inf")):
+        steady = [10.0 * at * (seconds <= edge) for at in range(49)]
+        shift = (odd <= edge) - (seconds <= edge) if odd else 0
+        name = f"vllm:{family}_bucket"
+        one = series(name, steady, **names, le="+Inf" if edge == float("inf") else str(float(edge)))
+        found.append(from_step(one, step, shift))
+    return found
+
+
+# Hosts that are up for a month, a quarter of an hour and three minutes: the last shows in the buckets only.
+LONG_UP, SHORT_UP, JUST_UP = (at_work(host, "poison", STEADY) for host in ("long:1", "short:1", "just:1"))
+SOUND = at_work("sound:1", "poison", {"queue": 1, "prefill": 4, "decode": 14, "other": 1})
+CLEAN = at_work("clean:1", "clean", QUICK)
+POISONED = Group(
+    "the uptime of a host that is booked as prefill makes no stages and no gains, of its own server and window only",
+    [
+        *poisoned(LONG_UP, 3e6),
+        *poisoned(SHORT_UP, 1000),
+        *poisoned(JUST_UP, 200),
+        *buckets(JUST_UP, vllm.PREFILL, 2, odd=202),
+        # A request of before the window that took longer.
+        *buckets(JUST_UP, vllm.E2E, 9, odd=500, step=1),
+        *SOUND.series(),
+        # Prefill and whole request in one bucket.
+        *CLEAN.series(),
+        *buckets(CLEAN, vllm.PREFILL, 2.1),
+        *buckets(CLEAN, vllm.E2E, 2.4),
+    ],
+    [
+        Value(
+            rec.STAGE_MEAN,
+            16,
+            stages({"backend": "sound:1", "model_name": "poison"}, {"queue": 1, "prefill": 4, "decode": 14, "other": 1})
+            | stages({"backend": "clean:1", "model_name": "clean"}, QUICK),
+        ),
+        Value(
+            rec.STAGE_SHARE,
+            16,
+            stages(
+                {"backend": "sound:1", "model_name": "poison"},
+                {"queue": 0.05, "prefill": 0.2, "decode": 0.7, "other": 0.05},
+            ),
+            '{model_name="poison"}',
+        ),
+        Value(
+            rec.FLEET_STAGE_SHARE,
+            16,
+            stages({"fleet": "poison"}, {"queue": 0.05, "prefill": 0.2, "decode": 0.7, "other": 0.05}),
+            '{fleet="poison"}',
+        ),
+        Value(
+            rec.GAIN_CEILING, 16, {labels(fleet="poison", stage="prefill", cut="0.5"): 0.1},
+            '{fleet="poison",stage="prefill",cut="0.5"}',
+        ),
+        Value(
+            rec.STAGE_MEAN,
+            22,
+            {
+                labels(backend=f"{host}:1", model_name="poison", stage="prefill"): mean
+                for host, mean in (("long", 2), ("short", 2), ("just", 2), ("sound", 4))
+            },
+            '{model_name="poison",stage="prefill"}',
+        ),
+        # 300 requests of 9 s on three servers, and 300 of 20 s.
+        Value(
+            rec.FLEET_STAGE_SHARE,
+            22,
+            {labels(fleet="poison", stage="prefill"): round((3 * 2 + 4) / (3 * 9 + 20), 3)},
+            '{fleet="poison",stage="prefill"}',
+        ),
+    ],
+)  # fmt: skip
+
+GROUPS = [NATIVE, BOTH, TWO_EXPORTERS, RESIDUAL, RESTART, POISONED]

@@ -40,6 +40,8 @@ SLIGHT = Pulsed("slight", "m12", EVEN, slower=0.07)
 OLD = Pulsed("old", "m13", EVEN, old=True, counters=COUNTERS)
 OLD_SOME = attrs.evolve(SOME, host="old-some", old=True)
 OLD_FEW = attrs.evolve(FEW, host="old-few", old=True)
+# Prefill of the far half of a quarter of an hour is longer than the whole requests of the near half.
+EARLIER = Pulsed("earlier", "m14", {"now": 2, "fifteen": 30}, slower=1.2)
 SERVERS = [
     MAIN,
     SECOND,
@@ -57,6 +59,7 @@ SERVERS = [
     OLD,
     OLD_SOME,
     OLD_FEW,
+    EARLIER,
 ]
 BUSY = [MAIN, SECOND, TWIN]
 LEAST = 20

@@ -19,7 +19,7 @@ STAGE_MEAN = recorded(
     "stage_mean",
     "backend_model:stage_seconds:mean",
     "seconds",
-    "Mean time in the stage over the stage window.",
+    "Mean time in the stage over the stage window; absent while vLLM's sums hold a time that cannot be true.",
     *_MODEL,
     lb.STAGE,
 )
