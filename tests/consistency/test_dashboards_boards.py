@@ -116,7 +116,7 @@ class TestPanels:
 class TestBoards:
     @pytest.mark.parametrize("board", EVERY_BOARD)
     def test_every_variable_is_used(self, board):
-        """A variable that changes nothing is not offered. Filters need no naming: Grafana puts them into every query."""
+        """A variable that changes nothing is not offered. Filters are not named: Grafana puts them into every query."""
         text = json.dumps([board["panels"], board["annotations"], board["links"]])
         queries = json.dumps([variable.get("query") for variable in board["templating"]["list"]])
         for variable in board["templating"]["list"]:
