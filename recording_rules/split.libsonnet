@@ -49,13 +49,9 @@ local vllm = catalogue.vllm;
         )),
       ] + [
         p.record('queue_time', prefer(exported.queue_time_seconds, nativeQuantile(q), 'quantile="%s",' % q), { quantile: q })
-        for q in ['0.5', '0.9', '0.99']
+        for q in ['0.5', '0.9']
       ] + [
         p.record('split', '%s / (%s)' % [recorded.late_seconds, prefer(exported.queue_edge_seconds, edge)]),
-        p.record('p90_p50', '%s{quantile="0.9"} / ignoring (quantile) %s{quantile="0.5"}' % [
-          recorded.queue_time,
-          recorded.queue_time,
-        ]),
       ],
     }],
   },

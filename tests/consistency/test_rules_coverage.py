@@ -95,6 +95,38 @@ def test_rules_read_only_series_that_exist():
     assert readers.keys() <= native | RECORDS | {series.name for series in EXPORTED} | {"up"}
 
 
+def queries(node):
+    """Every query of a board: of panels, annotations and variables."""
+    if isinstance(node, list):
+        return [found for one in node for found in queries(one)]
+    if not isinstance(node, dict):
+        return []
+    own = [value for key, value in node.items() if key in {"expr", "query", "definition"} and isinstance(value, str)]
+    return own + [found for one in node.values() for found in queries(one)]
+
+
+def selectors(rule, texts):
+    """The matchers, or none, with which *texts* read the series that the rule records."""
+    return [found for text in texts for found in re.findall(rf"{rule['record']}(?![\w:])(\{{[^}}]*\}}|)", text)]
+
+
+def test_each_series_of_a_backend_is_read():
+    """A series, or a quantile, that no rule, alert, board or runbook reads costs every backend something for nothing."""
+    boards = [json.loads(path.read_text()) for path in (ROOT / "dashboards" / "json").glob("*.json")]
+    texts = [rule["expr"] + str(rule.get("annotations", "")) for rule in RULES] + queries(boards)
+    texts += [path.read_text(encoding="utf-8") for path in RUNBOOKS.glob("*.md")]
+    recording = [rule for rule in RULES if "record" in rule and "backend" in BY_NAME[rule["record"]].labels]
+    quantiles = [rule.get("labels", {}).get("quantile", "") for rule in recording]
+    unread = [
+        (rule["record"], quantile)
+        for rule, quantile in zip(recording, quantiles, strict=True)
+        if not any("quantile=" not in one or f'quantile="{quantile}"' in one for one in selectors(rule, texts))
+    ]
+
+    assert len(recording) > 40
+    assert unread == []
+
+
 def test_scrape_labels_never_leak():
     """A recorded series keeps neither job nor instance: the exporter's own would keep it from joining vLLM's."""
     for rule in RULES:

@@ -217,7 +217,6 @@ EXPORTERS = Group(
         Value(rec.QUEUE_TIME, 8, each(1.25, quantile="0.5"), '{quantile="0.5"}'),
         Value(rec.QUEUE_TIME, 8, each(10, quantile="0.9"), '{quantile="0.9"}'),
         Value(rec.SPLIT, 8, {labels(**one): 33.333 for one in (CALLER, SERVED, OTHER_MODEL)}),
-        Value(rec.P90_P50, 8, {labels(**one): 8 for one in (CALLER, SERVED, OTHER_MODEL)}),
         # 1 / 0.6 and 1 / 0.4; 1 / 0.8 and 1 / 0.7.
         Value(rec.WAVES, 8, {labels(**CALLER): 2.083, labels(**SERVED): 2.083, labels(**OTHER_MODEL): 1.339}),
     ],

@@ -235,7 +235,6 @@ PARTS = Group(
         Value(rec.QUEUE_ON_TIME_5M, 6, {native(WAVY.key): 600, native(QUIET.key): 1000}),
         Value(rec.LATE_SECONDS, 6, {WAVY.key: 11.55}),
         Value(rec.IMPACT, 6, {WAVY.key: 0.545, QUIET.key: 0}),
-        Value(rec.P90_P50, 6, {WAVY.key: 45.833, QUIET.key: 1}),
     ],
 )
 

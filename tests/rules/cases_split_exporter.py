@@ -66,12 +66,6 @@ WITH_EXPORTER = Group(
             QUIET.key: 0,
         }),
         Value(rec.IMPACT, 2, {labels(**CALLER): 0.2}, '{fleet="sim"}'),
-        Value(rec.P90_P50, 2, {
-            labels(**CALLER): 45,
-            labels(where="caller", fleet="rollout"): 1.286,
-            WAVY.key: 45,
-            QUIET.key: 1,
-        }),
     ],
     [
         Alert("just_short", BIMODAL, 0.5),

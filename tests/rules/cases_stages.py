@@ -44,9 +44,7 @@ NATIVE = Group(
         Value(rec.QUEUE_TIME, 16, {
             labels(where="server", quantile="0.5", **CASE): 0.3,
             labels(where="server", quantile="0.9", **CASE): 30,
-            labels(where="server", quantile="0.99", **CASE): 39,
         }, '{model_name="/models/sim"}'),
-        Value(rec.P90_P50, 16, {labels(where="server", **CASE): 100}, '{model_name="/models/sim"}'),
     ],
 )  # fmt: skip
 

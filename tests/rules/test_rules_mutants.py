@@ -12,6 +12,7 @@ from tests.rules.promtool import Group, committed, run
 PAGE = ("VllmQueueTimeBimodal", "critical")
 SATURATED = ("VllmQueueSaturated", "warning")
 STALLED = ("VllmAdmissionStalled", "critical")
+P50, P90 = (f'where:queue_time_seconds:window{{quantile="{quantile}"}}' for quantile in ("0.5", "0.9"))
 LATE_RATIO = "where:queue_late_ratio:window"
 LATE_SECONDS = "where:queue_late_seconds:window"
 REQUESTS_5M = "backend_model:request_queue_time_seconds_count:increase5m"
@@ -36,7 +37,9 @@ class Mutant:
 
 
 SPLIT = [
-    Mutant("p90/p50 as the only condition", PAGE, "*", "where:queue_time_p90_p50:ratio >= 10", cases_split.SITUATIONS),
+    Mutant(
+        "p90/p50 as the only condition", PAGE, "*", f"{P90} / ignoring (quantile) {P50} >= 10", cases_split.SITUATIONS
+    ),
     Mutant("no upper bound of the late share", PAGE, " <= 0.95", "", cases_split.SITUATIONS),
     Mutant("no lower bound of the late share", PAGE, " >= 0.05", "", cases_split.EDGES_OF_IT),
     Mutant("lower bound exclusive", PAGE, ">= 0.05", "> 0.05", cases_split.SITUATIONS),

@@ -27,10 +27,3 @@ IMPACT = recorded(
 SPLIT = recorded(
     "split", "where:queue_split:ratio", "1", "Mean wait of the late ones over the edge: two modes from 10 on.", *_SPLIT
 )
-P90_P50 = recorded(
-    "p90_p50",
-    "where:queue_time_p90_p50:ratio",
-    "1",
-    "p90 over p50 of the wait, both clamped: a fingerprint, never a verdict.",
-    *_SPLIT,
-)
