@@ -111,7 +111,7 @@ def selectors(rule, texts):
 
 
 def test_each_series_of_a_backend_is_read():
-    """A series, or a quantile, that no rule, alert, board or runbook reads costs every backend something for nothing."""
+    """A series or quantile that no rule, alert, board or runbook reads costs every backend something for nothing."""
     boards = [json.loads(path.read_text()) for path in (ROOT / "dashboards" / "json").glob("*.json")]
     texts = [rule["expr"] + str(rule.get("annotations", "")) for rule in RULES] + queries(boards)
     texts += [path.read_text(encoding="utf-8") for path in RUNBOOKS.glob("*.md")]
