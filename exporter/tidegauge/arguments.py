@@ -101,13 +101,17 @@ def _dashboards(add: _Add) -> None:
     render.add_argument(
         "--format", choices=["json", "kubernetes"], default="json", help="a file a board (default), or ConfigMaps"
     )
-    render.add_argument("--folder", metavar="NAME", help="Grafana's folder, for ConfigMaps (default: tidegauge)")
+    render.add_argument(
+        "--folder", type=_name, metavar="NAME", help="Grafana's folder, for ConfigMaps (default: tidegauge)"
+    )
     render.add_argument("-o", "--out", required=True, metavar="DIR", help=_FOLDER)
     render.set_defaults(command=BOARDS)
     push = commands.add_parser("push", help="create or update them in a Grafana (docs/dashboards.md)")
     push.add_argument("--grafana", required=True, metavar="URL", help="its address, with the path it lives under")
     push.add_argument("--token-file", required=True, metavar="FILE", help="a file with a service account's token")
-    push.add_argument("--folder", metavar="NAME", help="put all of them there; without it each stays where it is")
+    push.add_argument(
+        "--folder", type=_name, metavar="NAME", help="put all of them there; without it each stays where it is"
+    )
     push.add_argument("--dry-run", action="store_true", help="say what would be done, write nothing")
     push.add_argument("--ca-file", metavar="FILE", help="authorities that may sign Grafana's certificate, PEM")
     push.set_defaults(command=PUSH)
@@ -118,6 +122,12 @@ def _dashboards(add: _Add) -> None:
         command.add_argument(
             "--boards", metavar="DIR", help="the boards' files, where they are not found by themselves"
         )
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"expected a name, found {text!r}")
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -22,7 +22,7 @@ from tidegauge.grafana import boards, client, configmaps
 from tidegauge.grafana.push import Voices, push
 from tidegauge.report import live, replay, text
 from tidegauge.report.document import Document, document
-from tidegauge.sources import regular
+from tidegauge.sources import folder, regular
 from tidegauge.sources.captures import ENDING, BadCaptureError
 from tidegauge.sources.credentials import CredentialError, read_token
 
@@ -40,6 +40,7 @@ _USAGE: Final = (
     BadCaptureError,
     CredentialError,
     regular.UnreadableError,
+    folder.NoFolderError,
     rules.RulesError,
     boards.BoardsError,
     client.AddressError,
@@ -227,8 +228,8 @@ def _after(given: str) -> str:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    seconds, interval, folder = arguments.seconds, arguments.interval, _folder(arguments.out)
-    written = asyncio.run(live.record(arguments.backend, seconds, interval, folder, force=arguments.force))
+    seconds, interval, out = arguments.seconds, arguments.interval, folder.expected(arguments.out)
+    written = asyncio.run(live.record(arguments.backend, seconds, interval, out, force=arguments.force))
     for path, pages in written.items():
         print(f"{path}: {pages} pages")
     return 0 if any(written.values()) else 1
@@ -237,7 +238,7 @@ def _record(arguments: argparse.Namespace) -> int:
 def _render(arguments: argparse.Namespace) -> int:
     chosen = rules.settings(arguments.set, arguments.values)
     files = rules.render(rules.sources(arguments.mixin), chosen, arguments.format)
-    _write(files, _folder(arguments.out))
+    _write(files, arguments.out)
     return 0
 
 
@@ -250,7 +251,7 @@ def _render_boards(arguments: argparse.Namespace) -> int:
         raise UsageError("--folder goes with --format kubernetes only")
     else:
         files = {board.file: boards.as_json(board) for board in found}
-    _write(files, _folder(arguments.out))
+    _write(files, arguments.out)
     return 0
 
 
@@ -259,25 +260,18 @@ def _boards(arguments: argparse.Namespace) -> tuple[boards.Board, ...]:
     return found if runbooks is None else tuple(boards.with_runbooks(one, runbooks) for one in found)
 
 
-def _folder(given: str) -> Path:
-    """The folder to write into, which need not be there yet; raises UsageError where it cannot be one."""
-    folder = Path(given)
-    there = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
-    if not there.is_dir():
-        raise UsageError(f"{given}: expected a folder to write into, found {there}, which is none")
-    return folder
-
-
-def _write(files: Mapping[str, str], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _write(files: Mapping[str, str], out: str) -> None:
+    place = folder.expected(out)
+    folder.make(place)
     for name, content in files.items():
-        (folder / name).write_text(content, encoding="utf-8")
-        print(folder / name)
+        try:
+            (place / name).write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise OSError(f"{place / name}: cannot be written: {error.strerror}") from error
+        print(place / name)
 
 
 def _push(arguments: argparse.Namespace) -> int:
-    if arguments.folder is not None and not arguments.folder.strip():
-        raise UsageError("--folder: expected a name, found none")
     found = _boards(arguments)
     at, token = client.address(arguments.grafana), read_token(arguments.token_file)
     voices = Voices(print, lambda line: print(f"tidegauge: {line}", file=sys.stderr))

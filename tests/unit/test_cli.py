@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -110,6 +111,14 @@ class TestLogs:
         assert says in said
 
 
+INTO = [
+    ("rules", "render", "-o"),
+    ("dashboards", "render", "-o"),
+    ("record", "--backend", "http://127.0.0.1:1", "--for", "0", "--out"),
+]
+"""Commands that write into a folder, which comes last."""
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         "argv",
@@ -133,15 +142,7 @@ class TestFiles:
         expected = "tidegauge: MISSING: cannot be read: expected a file, found: No such file or directory\n"
         assert (2, expected) == run(capsys, *argv)
 
-    @pytest.mark.parametrize(
-        "argv",
-        [
-            ("rules", "render", "-o"),
-            ("dashboards", "render", "-o"),
-            ("record", "--backend", "http://127.0.0.1:1", "--for", "0", "--out"),
-        ],
-        ids=" ".join,
-    )
+    @pytest.mark.parametrize("argv", INTO, ids=" ".join)
     @pytest.mark.parametrize("given", ["empty", "empty/below", "nowhere", "nowhere/below"])
     def test_what_can_be_no_folder_is_refused(self, folder, capsys, monkeypatch, argv, given):
         """A file, or a link that leads nowhere, at the place or above it."""
@@ -151,6 +152,25 @@ class TestFiles:
         found = given.partition("/")[0]
         expected = f"tidegauge: {given}: expected a folder to write into, found {found}, which is none\n"
         assert (2, expected) == run(capsys, *argv, given)
+
+    @pytest.mark.parametrize("argv", INTO, ids=" ".join)
+    def test_where_none_can_be_made_is_refused_alike(self, capsys, argv):
+        """Nothing is in the way there; the system makes no folder all the same, whoever asks."""
+        code, said = run(capsys, *argv, "/proc/x")
+
+        why = "(No such file or directory|Permission denied)"
+        assert 2 == code
+        assert re.fullmatch(f"tidegauge: /proc/x: expected a folder to write into, found: {why}\n", said)
+
+    @pytest.mark.parametrize("argv", INTO[:2], ids=" ".join)
+    def test_a_file_that_cannot_be_written_is_named(self, folder, capsys, argv):
+        """With the reason in words; something else has the name of a file."""
+        for name in ("rules.yaml", "capacity.json"):
+            (folder / "out" / name).mkdir(parents=True)
+        code, said = run(capsys, *argv, folder / "out")
+
+        assert (1, 1) == (code, said.count("\n"))
+        assert re.fullmatch(rf"tidegauge: {folder}/out/\S+: cannot be written: Is a directory\n", said)
 
 
 class TestArguments:

@@ -165,6 +165,24 @@ class TestRender:
         (made,) = yaml.safe_load_all((out / "dashboards.yaml").read_text(encoding="utf-8"))
         assert {"grafana_folder": folder} == made["metadata"]["annotations"]
 
+    @pytest.mark.parametrize("name", ["", " "])
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ("render", "--format", "kubernetes", "-o", "{}/new"),
+            ("push", "--grafana", "http://127.0.0.1:1", "--token-file", "{}/none"),
+        ],
+        ids=lambda argv: argv[0],
+    )
+    def test_a_folder_has_a_name(self, tmp_path, capsys, argv, name):
+        """An empty one would mean the root to one reader and a mistake to another; nothing is looked at or written."""
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["dashboards", *(one.format(tmp_path) for one in argv), "--folder", name])
+
+        assert 2 == stop.value.code
+        assert f"argument --folder: expected a name, found {name!r}\n" in capsys.readouterr().err
+        assert not (tmp_path / "new").exists()
+
     @pytest.mark.parametrize(
         ("given", "says"),
         [

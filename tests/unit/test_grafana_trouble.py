@@ -314,10 +314,6 @@ class TestUsage:
         assert says in failed(grafana.answer, code=2)
         assert [] == grafana.asked
 
-    def test_an_empty_folder_name(self, failed):
-        """It would mean the root to one reader and a mistake to another."""
-        assert "--folder: expected a name" in failed(LittleGrafana().answer, "--folder", " ", code=2)
-
 
 class TestEnvironment:
     def test_a_proxy_is_used(self, given, monkeypatch):

@@ -21,6 +21,7 @@ from tidegauge.derive.figures import Figures
 from tidegauge.derive.settings import Settings
 from tidegauge.report.document import FORMAT, Document
 from tidegauge.sources import captures, endpoints
+from tidegauge.sources import folder as folders
 from tidegauge.sources.scrape import Failed, Fetched, fetch, shown
 from tidegauge.sources.session import open_session
 from tidegauge.sources.target import Target
@@ -151,7 +152,7 @@ def _opened(files: ExitStack, paths: Mapping[str, Path], *, force: bool) -> dict
             # A pipe would be waited for, a device written to.
             raise FileExistsError(f"{path}: expected a capture to write over, found no regular file")
     for path in paths.values():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(path.parent)
     how: Literal["wt", "xt"] = "wt" if force else "xt"
     return {name: files.enter_context(gzip.open(path, how, encoding="utf-8")) for name, path in paths.items()}
 
