@@ -18,6 +18,8 @@ from tidegauge.catalogue import thresholds as th
 DRAWN: Final = 6
 LOOK: Final = (UNFILLED, override_all("^median", color=fixed(GREY), custom__lineWidth=6))
 """How such panels look: lines without fills, the median thick and grey."""
+OF_FLEET: Final = "Of the whole fleet, whichever of its backends are chosen."
+"""The sentence of a description whose panel does not follow the choice of a backend."""
 _WHOLE: Final = {lb.BACKEND: "~.+", lb.MODEL_NAME: "~.+"}
 """Every backend of the chosen fleets, chosen or not."""
 
@@ -56,6 +58,12 @@ def of_median(series: Recorded) -> str:
     return f"{select(series)} / {ON_FLEET} group_left () {_middle(select(series, **_WHOLE))}"
 
 
+def of_fastest() -> str:
+    """Each chosen backend's mean end-to-end time over the lowest of its fleet; the largest is the fleet's skew."""
+    fastest = by("min", select(rc.FLEET_E2E, **_WHOLE), lb.FLEET)
+    return f"{select(rc.FLEET_E2E)} / {ON_FLEET} group_left () {fastest} and {ON_FLEET} {select(rc.FLEET_SKEW)}"
+
+
 def graph(  # noqa: PLR0913  # a panel has this many independent properties
     id_: int,
     title: str,
@@ -89,22 +97,22 @@ def graph(  # noqa: PLR0913  # a panel has this many independent properties
     )
 
 
-def named(worst: str, figure: str, *labels: str) -> str:
-    """The figure of the fleet whose backends differ most, under the name of the backend that is the odd one out."""
-    return f"topk(1, ({worst}) * 0 + on ({', '.join(labels)}) group_left () {figure})"
+def odd_one(worst: Recorded, figure: Recorded, **labels: str) -> str:
+    """The figure of the fleet whose backends differ most, under the name of its odd one out, chosen or not."""
+    told = f"{select(worst, **_WHOLE, **labels)} * 0 + {ON_FLEET} group_left () {select(figure, **labels)}"
+    return f"topk(1, {told} and {ON_FLEET} {select(rc.FLEET_MEMBER)})"
 
 
 def slowest(id_: int, title: str) -> Panel:
     """The slowest backend by name, chosen or not, and how far it is from the fastest of its fleet."""
-    slowest_of_all = f"{select(rc.FLEET_SLOWEST, **_WHOLE)} and {ON_FLEET} {select(rc.FLEET_MEMBER)}"
     return c.stat(
         id_,
         title,
         "The slowest backend, and how many times as long as at the fastest of its fleet its requests take in the mean; "
-        "of several fleets, the most uneven one. Where some backends are chosen it is the slowest of their fleets, "
-        f"whether it is one of them or not. {reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW, rc.FLEET_MEMBER)}",
+        f"of several fleets, the most uneven one. {OF_FLEET} "
+        f"{reads(rc.FLEET_SLOWEST, rc.FLEET_SKEW, rc.FLEET_MEMBER)}",
         TIMES,
-        Query(named(slowest_of_all, select(rc.FLEET_SKEW), lb.FLEET), "{{backend}}", instant=True),
+        Query(odd_one(rc.FLEET_SLOWEST, rc.FLEET_SKEW), "{{backend}}", instant=True),
         thresholds=steps((None, NEUTRAL), (1, GOOD), (th.SKEW.value, BAD)),
         named=True,
         decimals=2,

@@ -64,14 +64,13 @@ def _verdict() -> p.Row:
 
 
 def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> Panel:
-    worst, difference = (select(series, signal=signal) for series in (rc.SKEW_WORST, rc.SKEW_DIFFERENCE))
     return c.stat(
         id_,
         title,
         f"{what}, and the difference to the other end of its fleet; of several fleets, the one that differs most. "
-        f"{reads(rc.SKEW_WORST, rc.SKEW_DIFFERENCE)}",
+        f"{outliers.OF_FLEET} {reads(rc.SKEW_WORST, rc.SKEW_DIFFERENCE, rc.FLEET_MEMBER)}",
         unit,
-        Query(outliers.named(worst, difference, lb.FLEET), "{{backend}}", instant=True),
+        Query(outliers.odd_one(rc.SKEW_WORST, rc.SKEW_DIFFERENCE, signal=signal), "{{backend}}", instant=True),
         named=True,
         decimals=1,
         no_value=NO_PAIR,
@@ -79,16 +78,18 @@ def _odd(id_: int, signal: str, title: str, what: str, unit: str) -> Panel:
 
 
 def _counted() -> Panel:
+    up = select(rc.BACKEND_UP)
+    own = by("sum", otherwise(f"{up} unless {ON_BACKEND} {_TWIN}", f"{up} * 0"))
     return c.stat(
         5,
         "Backends",
-        "Named in the exporter's configuration; reached by Prometheus or an exporter; and servers of their own among "
-        "those, each counted once. Fewer distinct than up: two targets are one server. "
-        f"{reads(ex.BACKENDS_CONFIGURED, rc.BACKEND_UP, rc.FLEET_DISTINCT_UP)}",
+        "Named in the exporter's configuration, whatever is chosen; of the chosen ones, reached by Prometheus or an "
+        "exporter; and those among them that are no twin of another. Fewer distinct than up: two targets are one "
+        f"server. {reads(ex.BACKENDS_CONFIGURED, rc.BACKEND_UP, ex.BACKEND_DISTINCT)}",
         "none",
-        Query(by("max", select(ex.BACKENDS_CONFIGURED)), "configured"),
-        Query(by("sum", select(rc.BACKEND_UP)), "up"),
-        Query(by("sum", select(rc.FLEET_DISTINCT_UP)), "distinct"),
+        Query(by("max", select(ex.BACKENDS_CONFIGURED)), "configured", instant=True),
+        Query(by("sum", up), "up", instant=True),
+        Query(f"{own} and {by('count', select(ex.BACKEND_DISTINCT))}", "distinct", instant=True),
         named=True,
         no_value=NO_BACKEND,
     )
@@ -188,7 +189,8 @@ def _backends() -> Panel:
             mappings=(state(DOWN, "down", BAD), state(UP, "up", PLAIN), state(TWIN, "twin", WARN)),
         ),
         Column("distance", f"abs({against} - 1)", "percentunit", decimals=0),
-        Column("to median", against, TIMES, past(th.SKEW.value, WARN), decimals=2),
+        Column("to median", against, TIMES, decimals=2),
+        Column("to fastest", by("max", outliers.of_fastest(), *SUBJECT), TIMES, past(th.SKEW.value, WARN), decimals=2),
         Column("end-to-end", per_subject(rc.FLEET_E2E), "s"),
         Column("requests", per_subject(rc.WINDOW_REQUESTS), "short"),
         Column("late", per_subject(rc.LATE_RATIO, where=lb.SERVER), "percentunit"),
@@ -202,22 +204,25 @@ def _backends() -> Panel:
         Column("TPOT p50", per_subject(rc.TPOT_5M, quantile="0.5"), "s"),
     ]
     read = (
-        *(rc.FLEET_MEMBER, rc.BACKEND_UP, ex.BACKEND_DISTINCT, rc.FLEET_E2E, rc.WINDOW_REQUESTS, rc.LATE_RATIO),
-        *(rc.RUNNING, rc.WAITING, rc.KV_USAGE, rc.PREFIX_HIT, rc.PREEMPTION_RATE),
+        *(rc.FLEET_MEMBER, rc.BACKEND_UP, ex.BACKEND_DISTINCT, rc.FLEET_E2E, rc.FLEET_SKEW, rc.WINDOW_REQUESTS),
+        *(rc.LATE_RATIO, rc.RUNNING, rc.WAITING, rc.KV_USAGE, rc.PREFIX_HIT, rc.PREEMPTION_RATE),
         *(rc.PROMPT_LENGTH, rc.OUTPUT_LENGTH, rc.TPOT_5M),
     )
     return c.table(
         13,
         "Backends by their distance from the median",
         "Distance: how far the end-to-end time is from its fleet's median, as a share of it and whichever way; the "
-        "farthest first. A dash: too few requests to compare, or a twin. A backend's name "
-        "leads to where its latency goes. "
+        "farthest first. To fastest: over the fastest of its fleet, the largest of which is the fleet's skew; orange "
+        f"from {th.SKEW.value:g} on, where `VllmBackendSkew` fires, so all but one are where one is faster than the "
+        "rest. A dash: too few requests to compare, or a twin. A backend's name leads to where its latency goes. "
         f"{reads(*read)}",
         SUBJECT,
         columns,
         sort=("distance", True),
         widths={
             "distance": 95,
+            "to median": 90,
+            "to fastest": 90,
             "end-to-end": 95,
             "preempted/s": 105,
             "prefix hits": 95,

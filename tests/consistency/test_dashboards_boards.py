@@ -103,6 +103,11 @@ class TestPanels:
         sources = [panel["datasource"], *(target["datasource"] for target in panel.get("targets", []))]
         assert {json.dumps({"type": "prometheus", "uid": "${datasource}"})} == {json.dumps(one) for one in sources}
 
+    @pytest.mark.parametrize("panel", [one for one in EVERY_PANEL if one.values[0]["type"] in {"stat", "table"}])
+    def test_a_figure_is_that_of_the_end(self, panel):
+        """One of a range would be the last there was: of servers that have long been silent, too."""
+        assert {(True, False)} == {(target["instant"], target["range"]) for target in panel["targets"]}
+
     @pytest.mark.parametrize("panel", STAGED)
     def test_stage_colours_are_fixed(self, panel):
         """Where series are stages, every stage has its own colour, on every board the same."""

@@ -21,10 +21,13 @@ from tests.boards import (
 )
 from tests.generations import GENERATIONS
 from tests.histories import HISTORIES
+from tests.history import STEP
 from tests.rules.promtool import labels
 from tests.rules.test_rules_replay import CAPTURES
+from tests.unit.board_queries import column_of
 from tests.units import heading, misfits
 from tidegauge.catalogue import recorded as rc
+from tidegauge.catalogue import thresholds as th
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(400)]
 
@@ -202,6 +205,24 @@ class TestTables:
             assert len(subjects) == len(set(subjects))
 
         assert [] == found[:5]
+
+    @pytest.mark.parametrize("name", ["demo", "hundred"])
+    def test_the_largest_ratio_to_the_fastest_is_the_skew(self, load, name):
+        """At every moment, and of a hundred as of two: what the table paints is what the alert calls skewed."""
+        loaded = load(name, GENERATIONS[0])
+        (table,) = [panel for panel in panels_of(GENERATED["skew"]) if panel["id"] == 13]
+        column = substituted(column_of(table, "to fastest"), defaults(GENERATED["skew"]))
+        ratio, skew = (
+            {
+                at: float(value)
+                for row in loaded.server.over(expr, loaded.begin, loaded.end, STEP)
+                for at, value in row["values"]
+            }
+            for expr in (f"max({column} > 0)", f"max({rc.FLEET_SKEW.name})")
+        )
+
+        assert skew == pytest.approx(ratio)
+        assert max(skew.values()) > th.SKEW.value
 
 
 def order_of(panel):

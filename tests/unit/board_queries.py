@@ -43,6 +43,24 @@ def panel_of(board, id_: int):
     return found
 
 
+def column_of(panel, title: str) -> str:
+    """The query that fills the table's column of that heading."""
+    headings = panel["transformations"][-1]["options"]["renameByName"]
+    (found,) = [target["expr"] for target in panel["targets"] if headings.get(f"Value #{target['refId']}") == title]
+    return found
+
+
+def steps_of(panel, title: str) -> list[tuple[float | None, str]]:
+    """The bounds and colours of a column's thresholds."""
+    (found,) = [
+        prop["value"]["steps"]
+        for field in panel["fieldConfig"]["overrides"]
+        for prop in field["properties"]
+        if (field["matcher"]["options"], prop["id"]) == (title, "thresholds")
+    ]
+    return [(step["value"], step["color"]) for step in found]
+
+
 def shown(panel, value: float, name: str | None = None) -> tuple[str, str]:
     """The text and the colour that the panel has for a value of its series or column of that name."""
     config = panel["fieldConfig"]

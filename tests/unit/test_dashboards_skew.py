@@ -1,13 +1,18 @@
 """What the board of skew says of twins, of servers that are down, and of how far each backend is from the others."""
 
+import pytest
+
+from dashboards import outliers
+from dashboards.absent import NO_BACKEND
 from dashboards.boards import skew
 from dashboards.queries import FILTERS
-from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tests.unit.board_queries import column_of, evaluated, panel_of, plain, shown, steps_of
 from tidegauge import vllm
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
 
+SIGNALS = ("queue_late", "running", "prefix_hit")
 BOARD = skew.board()
 SECONDS = {"a": 10, "b": 25, "c": 12, "d": 6, "e": 10.5}
 MEMBERS = {f'{rc.FLEET_MEMBER.name}{{fleet="world", backend="{one}", model_name="sim"}}': 1 for one in SECONDS}
@@ -42,7 +47,67 @@ class TestTwins:
         assert {"d": "down"} == self.said(tmp_path, UP | ONE_DOWN)
 
 
+class TestChoice:
+    """Which backend is the odd one is asked of the fleet, whichever of its backends the board is opened on."""
+
+    @pytest.mark.parametrize("id_", [1, 2, 3, 4])
+    def test_another_than_the_odd_one(self, tmp_path, id_):
+        """b is the odd one by every signal; links from other boards choose one backend, as here a."""
+        subject = 'backend="b", fleet="world", model_name="sim"'
+        series = {
+            **MEMBERS,
+            f"{rc.FLEET_SLOWEST.name}{{{subject}}}": 25,
+            f'{rc.FLEET_SKEW.name}{{fleet="world"}}': 1.65,
+            **{f'{rc.SKEW_WORST.name}{{{subject}, signal="{signal}"}}': 1 for signal in SIGNALS},
+            **{f'{rc.SKEW_DIFFERENCE.name}{{fleet="world", signal="{signal}"}}': 0.5 for signal in SIGNALS},
+        }
+        panel = panel_of(BOARD, id_)
+        expr = plain(panel["targets"][0]["expr"].replace(FILTERS[lb.BACKEND], "a"))
+        (labels,) = evaluated(tmp_path, series, expr)
+        assert "backend=b" in labels
+        assert outliers.OF_FLEET in panel["description"]
+
+
+class TestCounted:
+    def counted(self, tmp_path, series, chosen=".*"):
+        """What is said to be up, and to be a server of its own."""
+        exprs = [target["expr"].replace(FILTERS[lb.BACKEND], chosen) for target in panel_of(BOARD, 5)["targets"]]
+        return [list(evaluated(tmp_path, series, plain(expr)).values()) for expr in exprs[1:]]
+
+    def test_counts_what_is_up_and_no_twin(self, tmp_path):
+        """Five, of which one is down and one a twin."""
+        assert [[4], [3]] == self.counted(tmp_path, UP | DISTINCT | A_TWIN | ONE_DOWN)
+
+    @pytest.mark.parametrize(("chosen", "counts"), [("a", [[1], [1]]), ("c", [[1], [0]]), ("d", [[0], [0]])])
+    def test_counts_among_the_chosen(self, tmp_path, chosen, counts):
+        """Both alike: fewer that are distinct than up are twins, not what was left out by choice."""
+        assert counts == self.counted(tmp_path, UP | DISTINCT | A_TWIN | ONE_DOWN, chosen)
+
+    def test_twins_cannot_be_told_without_an_exporter(self, tmp_path):
+        """Then there is no number of distinct ones."""
+        assert [[5], []] == self.counted(tmp_path, UP)
+
+    def test_silence_is_no_backend(self, tmp_path):
+        """Minutes after all went away there is nothing left of what was."""
+        series = dict.fromkeys(UP | DISTINCT, "1 1 stale")
+        for target in panel_of(BOARD, 5)["targets"]:
+            assert {} == evaluated(tmp_path, series, plain(target["expr"]), "14m")
+        assert NO_BACKEND == panel_of(BOARD, 5)["fieldConfig"]["defaults"]["noValue"]
+
+
 class TestTable:
+    @pytest.mark.parametrize(("slower", "painted"), [(1.4, False), (1.65, True), (2.7, True)])
+    def test_paints_what_the_alert_calls_skewed(self, tmp_path, slower, painted):
+        """Of two backends the slower one is nearer to their median than to the other."""
+        series = {
+            **{name: value for name, value in MEANS.items() if 'backend="a"' in name},
+            f'{rc.FLEET_E2E.name}{{fleet="world", backend="z", model_name="sim"}}': 10 * slower,
+            f'{rc.FLEET_SKEW.name}{{fleet="world"}}': slower,
+        }
+        found = evaluated(tmp_path, series, plain(column_of(panel_of(BOARD, 13), "to fastest")))
+        (_, (bound, _)) = steps_of(panel_of(BOARD, 13), "to fastest")
+        assert {"a": False, "z": painted} == {name[8]: value >= bound for name, value in found.items()}
+
     def test_distance_counts_both_ways(self, tmp_path):
         """The median is 10.5 s: b takes 138 % longer, d 43 % less, e is the median."""
         found = asked(tmp_path, MEANS, 13, 1)

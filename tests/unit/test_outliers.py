@@ -1,5 +1,7 @@
 """Which backends a panel draws of a hundred, and the median it draws them against."""
 
+import pytest
+
 from dashboards import outliers
 from dashboards.queries import FILTERS
 from tests.unit.board_queries import evaluated
@@ -61,13 +63,38 @@ def test_ratio_to_the_median(tmp_path):
     assert len(ratios) == 10
 
 
-def test_the_worst_fleet_gives_its_figure_and_its_backend(tmp_path):
-    """Of two fleets the one that differs more is told: 4.2, under the name of its slowest backend."""
+@pytest.mark.parametrize(
+    ("seconds", "ratios"),
+    [
+        ({"a": 12.18, "b": 32.91}, {"a": 1, "b": 2.702}),
+        ({"a": 10, "b": 16.5}, {"a": 1, "b": 1.65}),
+        ({"a": 10, "b": 10, "c": 6}, {"a": 1.667, "b": 1.667, "c": 1}),
+    ],
+)
+def test_ratio_to_the_fastest(tmp_path, seconds, ratios):
+    """The largest is what the definitions and the alert call skew, of two backends as of many."""
+    series = fleet("f", seconds) | {f'{rc.FLEET_SKEW.name}{{fleet="f"}}': max(ratios.values())}
+    found = evaluated(tmp_path, series, opened(outliers.of_fastest()))
+    assert ratios == {labels.split("backend=")[1].split(",")[0]: round(value, 3) for labels, value in found.items()}
+
+
+def test_ratio_to_the_fastest_of_all_though_another_is_chosen(tmp_path):
+    """a5 takes 40 times as long as a1; a fleet whose backends cannot be compared has no such ratio."""
+    series = AGENTS | CHAT | {f'{rc.FLEET_SKEW.name}{{fleet="agents"}}': 40}
+    chosen = opened(outliers.of_fastest(), **{lb.BACKEND: "a5|c1"})
+    assert [40] == list(evaluated(tmp_path, series, chosen).values())
+
+
+@pytest.mark.parametrize("chosen", [{}, {lb.BACKEND: "a1"}])
+def test_the_worst_fleet_gives_its_figure_and_its_backend(tmp_path, chosen):
+    """Of two fleets the one that differs more is told: 4.2, under the name of its slowest backend, chosen or not."""
     series = {
+        **AGENTS,
+        **CHAT,
         f'{rc.FLEET_SLOWEST.name}{{fleet="agents", backend="a5", model_name="m"}}': 40,
         f'{rc.FLEET_SLOWEST.name}{{fleet="chat", backend="c3", model_name="n"}}': 104,
         f'{rc.FLEET_SKEW.name}{{fleet="agents"}}': 4.2,
         f'{rc.FLEET_SKEW.name}{{fleet="chat"}}': 1.2,
     }
-    expr = outliers.named(rc.FLEET_SLOWEST.name, rc.FLEET_SKEW.name, lb.FLEET)
+    expr = opened(outliers.odd_one(rc.FLEET_SLOWEST, rc.FLEET_SKEW), **chosen)
     assert {"backend=a5, fleet=agents, model_name=m": 4.2} == evaluated(tmp_path, series, expr)
