@@ -8,7 +8,7 @@ from typing import Final
 from dashboards import charts as c
 from dashboards import frame, outliers
 from dashboards import panels as p
-from dashboards.absent import NO_BACKEND, NO_CEILING, NO_EXPORTER, NO_SERVER
+from dashboards.absent import NO_BACKEND, NO_CAPACITY, NO_CEILING, NO_EXPORTER, NO_SERVER
 from dashboards.facts import DOUBT, columns, doubt, of_members
 from dashboards.fields import (
     BLUE,
@@ -65,6 +65,10 @@ _OVERRUN: Final = steps(*KNOWN, (1.0001, WARN))
 """A ceiling far below all that fits is no good either."""
 _OWN_IN_FLIGHT: Final = by("sum", select(rc.IN_FLIGHT), lb.BACKEND)
 _OWN_IN_USE: Final = of_members(f"{_OWN_IN_FLIGHT} / {ON_BACKEND} {_OWN}")
+_ROOM: Final = of_members(f"floor(clamp_min({_OWN} - {ON_BACKEND} {_OWN_IN_FLIGHT}, 0))")
+_NEEDS: Final = (
+    "Not known without the KV size and the size that is chosen for a request: the last table tells which lacks."
+)
 
 
 def board() -> Json:
@@ -115,11 +119,11 @@ def _fleet_capacity() -> Panel:
         2,
         "Fleet fits",
         "Requests of the chosen size that the healthy, distinct backends hold at once; of several fleets, the four "
-        f"largest. {reads(rc.FLEET_CAPACITY)}",
+        f"largest. {_NEEDS} {reads(rc.FLEET_CAPACITY)}",
         "none",
         Query(f"topk(4, {_FITS})", FLEET, instant=True),
         named=True,
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -129,7 +133,8 @@ def _narrowest() -> Panel:
         3,
         "Narrowest",
         "The healthy, distinct backend that holds the fewest requests of the chosen size: what a limiter that gives "
-        f"each backend the same share must use. {reads(rc.REQUEST_CAPACITY, rc.FLEET_MEMBER, rc.BACKEND_UP, *_TWINS)}",
+        f"each backend the same share must use. {_NEEDS} "
+        f"{reads(rc.REQUEST_CAPACITY, rc.FLEET_MEMBER, rc.BACKEND_UP, *_TWINS)}",
         "none",
         Query(
             f"bottomk(1, {of_members(_OWN)} and {ON_BACKEND} {healthy} unless {ON_BACKEND} {_TWIN})",
@@ -137,7 +142,7 @@ def _narrowest() -> Panel:
             instant=True,
         ),
         named=True,
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -146,11 +151,11 @@ def _equal_shares() -> Panel:
         4,
         "Equal shares",
         "The narrowest backend times the distinct backends up: the ceiling of a limiter that gives each backend the "
-        f"same share; a larger one overruns the narrowest. {reads(rc.NARROWEST_CAPACITY, rc.FLEET_DISTINCT_UP)}",
+        f"same share; a larger one overruns the narrowest. {_NEEDS} {reads(*_SHARES)}",
         "none",
         Query(f"topk(4, {_EQUAL})", FLEET, instant=True),
         named=True,
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -159,8 +164,9 @@ def _in_use() -> Panel:
         5,
         "In use",
         "Requests running or waiting in the servers over what fits: of the fullest fleet, and of the fullest backend. "
-        "What is left to 100 % is headroom. Above it, requests wait or preempt each other once all hold as much as "
-        "assumed. "
+        "What is left to 100 % is room in KV cache and slots for requests of the chosen size, in requests in the first "
+        "table; how many of them are still fast enough, the knee on the board of load tells. Above 100 %, requests "
+        f"wait or preempt each other once all hold as much as assumed. {_NEEDS} "
         f"{reads(rc.IN_FLIGHT, rc.FLEET_MEMBER, rc.FLEET_CAPACITY, rc.REQUEST_CAPACITY, *_TWINS)}",
         "percentunit",
         Query(f"topk(1, {_IN_FLIGHT} / {ON_FLEET} {_FITS})", FLEET, instant=True),
@@ -168,7 +174,7 @@ def _in_use() -> Panel:
         thresholds=_OVERFULL,
         named=True,
         decimals=0,
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -178,7 +184,7 @@ def _ceiling_share() -> Panel:
         "Ceiling",
         "What the caller's limiter lets through at once over what fits. Above 100 % it does not protect the KV cache; "
         "far below, the servers have room that it withholds: whether it does harm, the board of waves tells. The "
-        f"largest of the fleets. {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
+        f"largest of the fleets. {_NEEDS} {reads(rc.CEILING, rc.FLEET_CAPACITY)}",
         "percentunit",
         Query(f"topk(1, {_LET_IN} / {ON_FLEET} {_FITS})", FLEET, instant=True),
         thresholds=_OVERRUN,
@@ -222,11 +228,11 @@ def _by_basis() -> Panel:
         "What fits into the fleet, on each basis",
         "The p90 prompt: nine of ten requests are no longer. With output: what a request holds when it ends. Full "
         "context: every request as long as the server allows, which never fails. A line that sinks: prompts grew "
-        f"longer, or a backend is missing. {reads(rc.FLEET_CAPACITY)}",
+        f"longer, or a backend is missing. {_NEEDS} {reads(rc.FLEET_CAPACITY)}",
         "short",
         [Query(select(rc.FLEET_CAPACITY, basis=basis), f"{title}, {FLEET}") for title, basis in BASES.items()],
         overrides=[painted(f"^{title},", colour) for title, colour in zip(BASES, (GREEN, SKY, BLUE), strict=True)],
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -274,12 +280,13 @@ def _fullest() -> Panel:
         11,
         "In flight over what fits, by backend",
         f"The {outliers.DRAWN} backends with most in flight; the table has all. One alone above 100 %: it gets more of "
-        f"the load than its share of the capacity. {reads(rc.IN_FLIGHT, rc.REQUEST_CAPACITY, rc.FLEET_MEMBER)}",
+        f"the load than its share of the capacity. {_NEEDS} "
+        f"{reads(rc.IN_FLIGHT, rc.REQUEST_CAPACITY, rc.FLEET_MEMBER)}",
         "percentunit",
         [Query(f"{by('sum', chosen, lb.BACKEND)} / {ON_BACKEND} {_OWN}", "{{backend}}")],
         overrides=[UNFILLED],
         legend="list",
-        no_value=NO_EXPORTER,
+        no_value=NO_CAPACITY,
     )
 
 
@@ -297,6 +304,7 @@ def _held() -> Panel:
         *fits,
         Column("in flight", _OWN_IN_FLIGHT, "none"),
         Column("in use", _OWN_IN_USE, "percentunit", past(1, WARN)),
+        Column("room", _ROOM, "none"),
         Column("KV usage", _of_member(rc.KV_USAGE), "percentunit", past(th.KV_FULL.value, WARN)),
         Column("preempted/s", _of_member(rc.PREEMPTION_RATE), "short"),
     ]
@@ -305,7 +313,8 @@ def _held() -> Panel:
         12,
         "Requests that fit, and those in flight",
         "How many the backend holds at once on each basis, at most its sequence slots; in use: in flight over the "
-        "chosen basis, the fullest first. A dash: not known. A backend's name leads to how it differs from the others. "
+        "chosen basis, the fullest first; room: what is left of it, in requests. A dash: not known. A backend's name "
+        "leads to how it differs from the others. "
         f"{reads(*read, rc.FLEET_MEMBER)}",
         (lb.BACKEND,),
         columns_,
@@ -337,5 +346,5 @@ def _known() -> Panel:
         columns_,
         sort=(DOUBT, True),
         widths={"max_num_seqs": 115, "max_num_batched_tokens": 190, "max_model_len": 120},
-        no_value=NO_EXPORTER,
+        no_value=NO_BACKEND,
     )

@@ -1,10 +1,12 @@
 """What the board of capacity says of facts that are known, disputed, unknown, and of none at all."""
 
+import re
+
 import pytest
 
 from dashboards.boards import capacity
 from dashboards.queries import FILTERS
-from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tests.unit.board_queries import column_of, evaluated, panel_of, plain, shown
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import recorded as rc
@@ -86,8 +88,17 @@ class TestVerdict:
         """No zero anywhere: the panel says that there is no exporter, in no colour that means good."""
         panel = panel_of(BOARD, id_)
         assert {} == asked(tmp_path, NATIVE, id_)
-        assert "no exporter" in panel["fieldConfig"]["defaults"]["noValue"]
+        assert re.search("no (caller, )?exporter", panel["fieldConfig"]["defaults"]["noValue"])
         assert "#999999" == panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["color"]
+
+    @pytest.mark.parametrize("id_", [2, 3, 4, 5, 6, 8, 11])
+    def test_with_an_exporter_that_knows_no_size_says_so(self, tmp_path, id_):
+        """As of vLLM before 0.24 without its log: an exporter polls, so its absence must not be all that is said."""
+        panel = panel_of(BOARD, id_)
+        assert {} == asked(
+            tmp_path, NATIVE | polled("a", None) | of(rc.CEILING, 48, fleet="world", ceiling="client"), id_
+        )
+        assert re.search("exporter.* KV", panel["fieldConfig"]["defaults"]["noValue"])
 
     def test_narrowest_is_named(self, tmp_path):
         """b holds 16; as the twin of a it holds nothing, and a's 20 are the least."""
@@ -111,6 +122,13 @@ class TestVerdict:
     def test_ceiling_is_the_callers(self, tmp_path):
         """48 let in where 36 fit; the servers' slots are no ceiling of a caller."""
         assert [round(48 / 36, 4)] == [round(value, 4) for value in asked(tmp_path, FLEET, 6).values()]
+
+
+def test_room_is_told_in_requests(tmp_path):
+    """a holds 20 and has 9, b holds 10 and has 12: what is over is not room."""
+    series = FLEET | of(rc.REQUEST_CAPACITY, 10, backend="b", basis="p90_prompt") | member("b", 12)
+    expr = column_of(panel_of(BOARD, 12), "room").replace("$basis", "p90_prompt")
+    assert {"backend=a": 11, "backend=b": 0} == evaluated(tmp_path, series, plain(expr))
 
 
 class TestFacts:
