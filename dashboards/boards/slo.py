@@ -59,6 +59,7 @@ UNUSED: Final = "no request in 3 days"
 IDLE: Final = "idle: no request was judged"
 
 _SUBJECT: Final = (lb.MODEL_NAME, lb.SLI)
+_WHOLE: Final = "Of whole models, whichever of their backends are chosen."
 _FACTORS: Final = " / ".join(f"{rate.factor:g}" for rate in limits.BURN_RATES)
 _ROOMY: Final = override_all(".", custom__fillOpacity=0, custom__axisSoftMax=1)
 """Besides, room up to a burn rate of 1: a budget that hardly burns is to look like one."""
@@ -71,7 +72,8 @@ def board() -> Json:
     return frame.board(
         places.SLO,
         "A share of requests is to be within a target, for each model. Objectives and targets are those of the rules' "
-        "configuration (slo, sloByModel); the boards read them from Prometheus.",
+        "configuration (slo, sloByModel); the boards read them from Prometheus. A choice of backends narrows the "
+        "latencies alone: shares, budgets and burn rates are those of whole models.",
         (_verdict(), _models(), _burning(), _latencies(), _budget(), _attainment()),
     )
 
@@ -83,7 +85,17 @@ def _burn(series: Recorded, **labels: str) -> str:
 
 def _left(**labels: str) -> str:
     """What is left of the budget: 1 untouched, 0 spent, below that overspent."""
-    return f"1 - {_burn(rc.SLO_3D, **labels)}"
+    return by("min", f"1 - {_burn(rc.SLO_3D, **labels)}", *_SUBJECT)
+
+
+def _least(series: Recorded, *keys: str, **labels: str) -> str:
+    """The worse where a label beyond those of a model tells several apart, as clusters: the smaller share or target."""
+    return by("min", select(series, **labels), *(keys or _SUBJECT))
+
+
+def _strictest(*keys: str, **labels: str) -> str:
+    """The objective likewise."""
+    return by("max", select(rc.SLO_OBJECTIVE, **labels), *(keys or _SUBJECT))
 
 
 def _verdict() -> p.Row:
@@ -99,7 +111,7 @@ def _budget_left(id_: int, sli: str) -> Panel:
         f"{name} budget",
         "Of the requests that may miss the target in three days, the part that did not: 100 % is untouched, negative "
         "is overspent. A history that is shorter counts as far as it goes. Of several models, the one with the least. "
-        f"{reads(rc.SLO_3D, rc.SLO_OBJECTIVE)}",
+        f"{_WHOLE} {reads(rc.SLO_3D, rc.SLO_OBJECTIVE)}",
         "percentunit",
         Query(f"bottomk(1, {_left(sli=sli)})", "{{model_name}}", instant=True),
         thresholds=_LEFT,
@@ -114,7 +126,7 @@ def _judged() -> Panel:
         4,
         "Judged",
         "Requests per second that finished, over all chosen models. While it is 0 the models are idle: there is no "
-        f"share within a target, neither good nor bad. {reads(rc.SLO_TOTAL)}",
+        f"share within a target, neither good nor bad. {_WHOLE} {reads(rc.SLO_TOTAL)}",
         "reqps",
         Query(by("sum", select(rc.SLO_TOTAL, sli="e2e")), instant=True),
         mappings=[state(0, "idle", NEUTRAL)],
@@ -140,14 +152,14 @@ def _table() -> Panel:
         "1 d": rc.SLO_1D,
         "3 d": rc.SLO_3D,
     }
-    asked, judged = _each(rc.SLO_ASKED), _each(rc.SLO_JUDGED)
+    asked, judged = _least(rc.SLO_ASKED), _least(rc.SLO_JUDGED)
     colours = [(step["value"], step["color"]) for step in _LEFT["steps"][1:]]
     columns = [
-        Column("judged", _each(rc.SLO_TOTAL), "reqps", mappings=(state(0, "idle", NEUTRAL),)),
+        Column("judged", by("sum", select(rc.SLO_TOTAL), *_SUBJECT), "reqps", mappings=(state(0, "idle", NEUTRAL),)),
         Column("target", judged, "s"),
         Column("asked", f"{asked} != {judged}", "s"),
-        Column("objective", _each(rc.SLO_OBJECTIVE), "percentunit"),
-        *(Column(name, _each(series), "percentunit") for name, series in windows.items()),
+        Column("objective", _strictest(), "percentunit"),
+        *(Column(name, _least(series), "percentunit") for name, series in windows.items()),
         Column("budget left", _left(), "percentunit", ((None, PLAIN), *colours)),
     ]
     read = (rc.SLO_TOTAL, rc.SLO_JUDGED, rc.SLO_ASKED, rc.SLO_OBJECTIVE, *windows.values())
@@ -155,19 +167,14 @@ def _table() -> Panel:
         6,
         "Share of requests within the target",
         "The target is the one that is judged: the bucket edge at or below the one asked for, which is shown where it "
-        "differs, so that the share never flatters. Idle: nothing was judged in the last 5 minutes; windows without a "
-        "request are empty. "
-        f"{reads(*read)}",
+        "differs, so that the share never flatters. Idle: nothing was judged in the last 5 minutes. A dash: a window "
+        "without a request, or a target that is asked for as it is judged. Where several clusters have a model of one "
+        f"name, the worst of their figures. {_WHOLE} {reads(*read)}",
         _SUBJECT,
         columns,
         sort=("budget left", False),
         no_value=NO_SERVER,
     )
-
-
-def _each(series: Recorded) -> str:
-    """The series by what a row is about."""
-    return by("max", select(series), *_SUBJECT)
 
 
 def _burning() -> p.Row:
@@ -183,7 +190,7 @@ def _burn_rate(id_: int, sli: str) -> Panel:
         f"{name}: burn rate",
         "At 1 the budget of a month lasts a month. Dashed: the factors from which an alert fires "
         f"({_FACTORS}), orange a warning, vermilion a page; each needs a long and a short window above it. "
-        f"{reads(*(series for series, _ in BURNING.values()), rc.SLO_OBJECTIVE)}",
+        f"{_WHOLE} {reads(*(series for series, _ in BURNING.values()), rc.SLO_OBJECTIVE)}",
         TIMES,
         [Query(by("max", _burn(series, sli=sli)), window) for window, (series, _) in BURNING.items()],
         overrides=[_ROOMY, *coloured({window: colour for window, (_, colour) in BURNING.items()})],
@@ -212,7 +219,7 @@ def _latency(id_: int, sli: str) -> Panel:
         "quantile in the lowest bucket is that bucket's edge. Requests above the dashed line spend the budget: at an "
         f"objective of 95 % one in twenty may. {reads(series, rc.SLO_JUDGED)}",
         "s",
-        [*quantiles, Query(select(rc.SLO_JUDGED, sli=sli), f"target {{{{{lb.MODEL_NAME}}}}}")],
+        [*quantiles, Query(_least(rc.SLO_JUDGED, lb.MODEL_NAME, sli=sli), f"target {{{{{lb.MODEL_NAME}}}}}")],
         overrides=[UNFILLED, override_all("^p99 ", custom__lineWidth=1), dashed("^target ", VERMILION)],
         limits=(None, None),
         scale="log",
@@ -230,7 +237,7 @@ def _budget_over_time() -> Panel:
         13,
         "Budget left over three days",
         "1 is untouched, 0 is spent, negative is overspent. It comes back as the bad hours leave the window. "
-        f"{reads(rc.SLO_3D, rc.SLO_OBJECTIVE)}",
+        f"{_WHOLE} {reads(rc.SLO_3D, rc.SLO_OBJECTIVE)}",
         "percentunit",
         [Query(_left(), "{{sli}} {{model_name}}")],
         overrides=[override_all(".", custom__fillOpacity=0, custom__axisSoftMin=0)],
@@ -266,11 +273,11 @@ def _attained(id_: int, sli: str) -> Panel:
         id_,
         f"{name}: share within the target",
         "Over 5 minutes; dashed is the objective. A gap is a time without requests. "
-        f"{reads(rc.SLO_5M, rc.SLO_OBJECTIVE)}",
+        f"{_WHOLE} {reads(rc.SLO_5M, rc.SLO_OBJECTIVE)}",
         "percentunit",
         [
-            Query(select(rc.SLO_5M, sli=sli), "{{model_name}}"),
-            Query(select(rc.SLO_OBJECTIVE, sli=sli), "objective {{model_name}}"),
+            Query(_least(rc.SLO_5M, lb.MODEL_NAME, sli=sli), "{{model_name}}"),
+            Query(_strictest(lb.MODEL_NAME, sli=sli), "objective {{model_name}}"),
         ],
         overrides=[UNFILLED, dashed("^objective ", VERMILION)],
         limits=(None, 1),

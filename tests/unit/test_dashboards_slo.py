@@ -1,13 +1,17 @@
 """The board of service levels: what is left, how fast it burns, and that idle is neither good nor bad."""
 
+from types import MappingProxyType
+
 import pytest
 
 from dashboards.boards import slo
-from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from dashboards.queries import FILTERS
+from tests.unit.board_queries import column_of, evaluated, panel_of, plain, shown
+from tidegauge.catalogue import labels as lb
 from tidegauge.catalogue import limits
 from tidegauge.catalogue import recorded as rc
 
-TTFT_BUDGET, JUDGED, TABLE, TTFT_BURN, TTFT_LATENCY, BUDGET = 1, 4, 6, 7, 10, 13
+TTFT_BUDGET, JUDGED, TABLE, TTFT_BURN, TTFT_LATENCY, BUDGET, TTFT_SHARE = 1, 4, 6, 7, 10, 13, 15
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +89,59 @@ class TestIdle:
     def test_an_idle_model_has_no_burn_rate(self, board, tmp_path):
         """An objective without a ratio makes no figure."""
         assert {} == evaluated(tmp_path, of(rc.SLO_OBJECTIVE, "m", 0.95), expr_of(board, TTFT_BURN))
+
+
+class TestClusters:
+    """Where rules keep a label that tells clusters apart, both may have a model of one name: the worse one is shown."""
+
+    SERIES = MappingProxyType(
+        {
+            **of(rc.SLO_5M, "m", 0.99, cluster="east"),
+            **of(rc.SLO_5M, "m", 0.9, cluster="west"),
+            **of(rc.SLO_3D, "m", 0.97, cluster="east"),
+            **of(rc.SLO_3D, "m", 0.93, cluster="west"),
+            **of(rc.SLO_TOTAL, "m", 3, cluster="east"),
+            **of(rc.SLO_TOTAL, "m", 1, cluster="west"),
+            **of(rc.SLO_OBJECTIVE, "m", 0.95, cluster="east"),
+            **of(rc.SLO_OBJECTIVE, "m", 0.96, cluster="west"),
+            **of(rc.SLO_JUDGED, "m", 1, cluster="east"),
+            **of(rc.SLO_JUDGED, "m", 0.5, cluster="west"),
+        }
+    )
+
+    @pytest.mark.parametrize(
+        ("title", "value"),
+        [("judged", 4), ("target", 0.5), ("objective", 0.96), ("5 min", 0.9), ("3 d", 0.93), ("budget left", -0.75)],
+    )
+    def test_table(self, board, tmp_path, title, value):
+        """The smaller share and budget, the stricter target and objective, the requests of both."""
+        found = evaluated(tmp_path, dict(self.SERIES), plain(column_of(panel_of(board, TABLE), title)))
+        assert {"model_name=m, sli=ttft": pytest.approx(value)} == found
+
+    @pytest.mark.parametrize(
+        ("id_", "query", "value"),
+        [
+            (TTFT_BUDGET, 0, -0.75),
+            (TTFT_BURN, 0, 2.5),
+            (TTFT_LATENCY, 2, 0.5),
+            (BUDGET, 0, -0.75),
+            (TTFT_SHARE, 0, 0.9),
+            (TTFT_SHARE, 1, 0.96),
+        ],
+    )
+    def test_panels(self, board, tmp_path, id_, query, value):
+        """One line of a model, and that the worse one's."""
+        assert [pytest.approx(value)] == list(
+            evaluated(tmp_path, dict(self.SERIES), expr_of(board, id_, query)).values()
+        )
+
+
+@pytest.mark.parametrize("id_", [1, 2, 3, 4, 6, 7, 8, 9, 13, 15, 16, 17])
+def test_what_does_not_follow_the_choice_of_a_backend_says_so(board, id_):
+    """Service levels have no backend; of the queries none filters by it."""
+    panel = panel_of(board, id_)
+    assert not any(FILTERS[lb.BACKEND] in target["expr"] for target in panel["targets"])
+    assert "Of whole models, whichever of their backends are chosen." in panel["description"]
 
 
 def test_target_that_was_asked_for_shows_where_it_is_not_the_one_judged(board, tmp_path):
