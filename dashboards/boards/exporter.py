@@ -177,10 +177,14 @@ def _coverage() -> str:
 
 
 def _table() -> Panel:
-    def counted(series: Series) -> str:
-        return f"round({by('sum', f'increase({select(series)}{RANGE})', lb.BACKEND)})"
+    never = f"{_POLLED} * 0"  # a counter that never counted is absent
 
-    failed = f"{by('sum', f'rate({select(ex.SCRAPE_FAILURES)}{RANGE})', lb.BACKEND)} * {per_backend(ex.POLL_INTERVAL)}"
+    def counted(series: Series) -> str:
+        return otherwise(f"round({by('sum', f'increase({select(series)}{RANGE})', lb.BACKEND)})", never)
+
+    failures = by("sum", f"rate({select(ex.SCRAPE_FAILURES)}{RANGE})", lb.BACKEND)
+    failed = otherwise(f"{failures} * {per_backend(ex.POLL_INTERVAL)}", never)
+    parsed = by("sum", select(ex.LOG_LINES, result="parsed"), lb.BACKEND)
     some = past(0.5, WARN)
     columns = [
         Column("seen by", _coverage(), "none", mappings=COVERAGE),
@@ -195,7 +199,7 @@ def _table() -> Panel:
         Column("page faults", counted(ex.PAGE_PROBLEMS), "short", some),
         Column("dropped", counted(ex.INTERVALS_DROPPED), "short", some),
         Column("log", per_backend(ex.LOG_UP), "none", mappings=(state(1, "read", GOOD), state(0, "unreadable", WARN))),
-        Column("lines parsed", by("sum", select(ex.LOG_LINES, result="parsed"), lb.BACKEND), "short"),
+        Column("lines parsed", otherwise(parsed, f"{per_backend(ex.LOG_UP)} * 0"), "short"),
         Column(
             "KV sources",
             per_backend(ex.KV_DISAGREE),
@@ -213,6 +217,7 @@ def _table() -> Panel:
         "Seen by: whether Prometheus has vLLM's series of it, and whether the exporter polls it. Prometheus only: add "
         "it to the exporter's configuration. Exporter only: no scrape job has it. One server under two names, seen by "
         "one each: the exporter's name for it must be the value of the label that rules take for the backend. "
+        "A dash: the exporter does not poll it, or no log of it is configured, or its KV size is not known. "
         f"{reads(*read)}",
         (lb.BACKEND,),
         columns,

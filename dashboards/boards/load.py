@@ -90,6 +90,7 @@ def _finished() -> Panel:
         [Query(by("sum", select(rc.FLEET_FINISHED_RATE), lb.FINISHED_REASON), "{{finished_reason}}")],
         stack="normal",
         overrides=coloured(REASONS),
+        legend="list",
         no_value=NO_SERVER,
     )
 
@@ -258,7 +259,7 @@ def _each_load() -> Panel:
     return c.table(
         18,
         "Load of each backend",
-        "What each backend is asked for and gives. "
+        "What each backend is asked for and gives. A dash: too few requests for a quantile. "
         f"{reads(rc.REQUEST_RATE, rc.IN_FLIGHT, rc.PROMPT_RATE, rc.OUTPUT_RATE, rc.PROMPT_LENGTH, rc.OUTPUT_LENGTH)}",
         SUBJECT,
         [

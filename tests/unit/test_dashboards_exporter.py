@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.boards import exporter
-from tests.unit.board_queries import evaluated, panel_of, plain, shown
+from tests.unit.board_queries import column_of, evaluated, panel_of, plain, shown
 from tidegauge import process
 from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import labels as lb
@@ -20,7 +20,15 @@ def board():
 
 
 def expr_of(board, id_, query=0):
-    expr = plain(panel_of(board, id_)["targets"][query]["expr"])
+    return spelt(panel_of(board, id_)["targets"][query]["expr"])
+
+
+def expr_of_column(board, title):
+    return spelt(column_of(panel_of(board, BACKENDS), title))
+
+
+def spelt(expr):
+    expr = plain(expr)
     for name, value in {"$__rate_interval": "2m", "$__range": "2m", "@ end()": "@ 120"}.items():
         expr = expr.replace(name, value)
     return expr
@@ -91,6 +99,12 @@ class TestUnknown:
         }
         found = evaluated(tmp_path, series, expr_of(board, EXPORTERS, 1), "2m")
         assert {"instance=e:1, version=-": 0, "instance=f:1, version=2": 1} == found
+
+    @pytest.mark.parametrize("title", ["polls failed", "restarts", "page faults", "dropped"])
+    def test_what_never_counted_is_none(self, board, tmp_path, title):
+        """Of a backend that the exporter polls; of one that it does not poll nothing is known."""
+        found = evaluated(tmp_path, {**polled("a"), **native("b")}, expr_of_column(board, title))
+        assert {"backend=a": 0} == found
 
     @pytest.mark.parametrize("id_", [FAILING, LOGS])
     def test_nothing_known_is_not_none(self, board, tmp_path, id_):

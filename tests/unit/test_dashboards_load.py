@@ -7,7 +7,7 @@ from tests.unit.board_queries import evaluated, panel_of, plain, shown
 from tidegauge import vllm
 from tidegauge.catalogue import recorded as rc
 
-KNEE, VERDICT = 7, 8
+FINISHED, KNEE, VERDICT = 3, 7, 8
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,12 @@ class TestTurnedAway:
     def test_servers_that_do_not_count(self, board, tmp_path):
         """An older server says nothing about it, and so does the panel."""
         assert evaluated(tmp_path, {"up": 1}, expr_of(board, 17, 1)) == {}
+
+
+def test_the_legend_has_room_for_every_reason(board):
+    """One line for all of them: a table below a third of a board shows three rows, and vLLM has five reasons."""
+    panel = panel_of(board, FINISHED)
+    assert ("list", "bottom") == tuple(panel["options"]["legend"][key] for key in ("displayMode", "placement"))
 
 
 def test_quantiles_are_of_backends_and_never_merged(board, tmp_path):
