@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import pytest
 
+from dashboards.fields import BAD, WARN
 from tests import histories, tsdb
 from tests.boards import (
     GENERATED,
@@ -24,8 +25,9 @@ from tests.histories import HISTORIES
 from tests.history import STEP
 from tests.rules.promtool import labels
 from tests.rules.test_rules_replay import CAPTURES
-from tests.unit.board_queries import column_of
+from tests.unit.board_queries import column_of, panel_of, shown
 from tests.units import heading, misfits
+from tidegauge.catalogue import exported as ex
 from tidegauge.catalogue import recorded as rc
 from tidegauge.catalogue import thresholds as th
 
@@ -223,6 +225,55 @@ class TestTables:
 
         assert skew == pytest.approx(ratio)
         assert max(skew.values()) > th.SKEW.value
+
+
+class TestAnswers:
+    """What the boards of latency and waves say of the demo, whose story is known."""
+
+    def drawn(self, loaded, name, id_, *, later=0):
+        """What each query of a panel gives over the whole history, *later* seconds after its end."""
+        values = defaults(GENERATED[name])
+        targets = panel_of(GENERATED[name], id_)["targets"]
+        return [asked(loaded.server, target, values, loaded.begin, loaded.end + later) for target in targets]
+
+    def test_servers_that_let_requests_wait_are_full(self, demo):
+        """At the end 6 requests wait on average, for the step budget and for unknown causes; the KV cache is free."""
+        sign, down = self.drawn(demo, "latency", 22)
+        panel = panel_of(GENERATED["latency"], 22)
+
+        assert ("step budget", WARN) == shown(panel, float(sign[0]["values"][-1][1]), "saturation")
+        assert [0] == [float(row["values"][-1][1]) for row in down]
+
+    def test_split_that_costs_is_bad(self, demo):
+        """It is 30 % of the time of a request, and pages."""
+        (servers, _), panel = self.drawn(demo, "latency", 3), panel_of(GENERATED["latency"], 3)
+
+        assert ("two modes", BAD) == shown(panel, float(servers[0]["values"][-1][1]))
+
+    @pytest.mark.parametrize(("id_", "histogram"), [(12, "vllm:request_queue_time_seconds"), (13, ex.CALLER_WAIT.name)])
+    @pytest.mark.parametrize("step", [15, 30, 60])
+    def test_heatmaps_hold_each_request_once(self, demo, id_, histogram, step):
+        """However narrow the columns are, their cells add up to the requests that waited."""
+        expr = panel_of(GENERATED["waves"], id_)["targets"][0]["expr"]
+        asked_for = substituted(expr, defaults(GENERATED["waves"]), step=step)
+        rows = demo.server.over(asked_for, demo.begin, demo.end + step, step)
+        (held,) = [sum(float(value) for _, value in row["values"]) for row in rows if row["metric"]["le"] == "+Inf"]
+        (waited,) = demo.server.at(f"sum(increase({histogram}_count[{demo.end - demo.begin}s]))", demo.end)
+
+        assert float(waited["value"][1]) == pytest.approx(held, rel=0.1)
+
+    @pytest.mark.parametrize("step", [15, 30, 60, 300])
+    def test_a_change_of_the_ceiling_is_on_one_bar(self, demo, step):
+        """It goes from 16 to 48 once, which the limiter's log tells."""
+        for target, expected in zip(panel_of(GENERATED["waves"], 15)["targets"], ([1], [0]), strict=True):
+            expr = substituted(target["expr"], defaults(GENERATED["waves"]), step=step)
+            rows = demo.server.over(expr, demo.begin, demo.end + step, step)
+            assert expected == [sum(float(value) for _, value in row["values"]) for row in rows], target["refId"]
+
+    def test_silence_is_silence(self, demo):
+        """A quarter of an hour after the last scrape no barrier was seen lately."""
+        assert [2] == [len(rows) for rows in self.drawn(demo, "waves", 5)]
+        assert [[]] == self.drawn(demo, "waves", 5, later=900)
 
 
 def order_of(panel):
