@@ -106,6 +106,11 @@ class TestUnknown:
         found = evaluated(tmp_path, {**polled("a"), **native("b")}, expr_of_column(board, title))
         assert {"backend=a": 0} == found
 
+    def test_a_log_of_which_nothing_was_parsed_says_so(self, board, tmp_path):
+        """Another pattern than a log that is not configured."""
+        series = {f'{ex.LOG_UP.name}{{backend="a"}}': 1, f'{ex.LOG_LINES.name}{{backend="a", result="ignored"}}': 9}
+        assert {"backend=a": 0} == evaluated(tmp_path, series, expr_of_column(board, "lines parsed"))
+
     @pytest.mark.parametrize("id_", [FAILING, LOGS])
     def test_nothing_known_is_not_none(self, board, tmp_path, id_):
         """Zero needs something that was looked at."""
